@@ -1,0 +1,12 @@
+//! ragbus: retrieval-augmented generation as a message-bus service.
+//!
+//! Modules stand in layer order; a module names only layers above it in this list. See `ARCHITECTURE.md`.
+#![warn(missing_docs)]
+
+// L0: values and pure functions
+pub mod error;
+pub mod fusion;
+pub mod model;
+pub mod tenancy;
+// L1: ports
+pub mod spi;

@@ -1,0 +1,33 @@
+//! The values ragbus is about: tenants, corpora, documents, chunks, queries, scores, jobs.
+//!
+//! Layer 0. Knows the standard library only: no serialisation, no I/O, no wire or store types.
+
+mod chunk;
+mod filter;
+mod ids;
+mod job;
+mod metadata;
+mod retrieval;
+mod schema;
+mod score;
+mod time;
+
+pub use chunk::{Chunk, ChunkId, Span, StoredChunk};
+pub use filter::{
+    Bound, Filter, FilterValue, MAX_FILTER_DEPTH, MAX_FILTER_NODES, MAX_IN_VALUES, Range,
+};
+pub use ids::{CorpusName, CorpusRef, DocumentId, JobId, RequestId, TenantId};
+pub use job::{
+    ChunkInput, Chunking, Hashes, IngestJob, IngestOperation, IngestResult, IngestStatus, JobError,
+    PutBody, PutChunks, PutDocument,
+};
+pub use metadata::{
+    MAX_EXACT_INTEGER, MAX_METADATA_BYTES, MAX_METADATA_KEYS, Metadata, MetadataValue,
+};
+pub use retrieval::{
+    FusionWeights, Include, Origin, Outcome, QueryText, Retrieval, RetrievalOptions,
+    RetrievalQuality, RetrievalRequest, RetrievedChunk, StageName, StageReport,
+};
+pub use schema::{CollectionSchema, Distance, ModelIds, SCHEMA_VERSION};
+pub use score::{Grade, Leg, LegSignal, ScoreKind, Scored, Signals, SparseVector};
+pub use time::Timestamp;

@@ -1,0 +1,60 @@
+//! What a stored collection was built with. Compared, never "fixed".
+
+/// The version of the payload and vector layout this program writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The distance of the dense vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    /// Cosine similarity.
+    Cosine,
+}
+
+impl Distance {
+    /// The name in stored metadata.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Distance::Cosine => "cosine",
+        }
+    }
+}
+
+/// Ids of the models that produced stored vectors or scores.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelIds {
+    /// The dense model.
+    pub dense: String,
+    /// The sparse model.
+    pub sparse: String,
+    /// The cross-encoder; empty when none is configured.
+    pub cross_encoder: String,
+}
+
+/// What a collection was built with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectionSchema {
+    /// The layout's version.
+    pub version: u32,
+    /// The dense model's id.
+    pub dense_model: String,
+    /// The sparse model's id.
+    pub sparse_model: String,
+    /// Width of the dense vectors.
+    pub dimension: u32,
+    /// Distance of the dense vectors.
+    pub distance: Distance,
+}
+
+impl CollectionSchema {
+    /// The first difference to `other` as (what, own value, other value), or none.
+    pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        let pairs = [
+            ("dense model", self.dense_model.clone(), other.dense_model.clone()),
+            ("sparse model", self.sparse_model.clone(), other.sparse_model.clone()),
+            ("dimension", self.dimension.to_string(), other.dimension.to_string()),
+            ("distance", self.distance.name().into(), other.distance.name().into()),
+            ("schema version", self.version.to_string(), other.version.to_string()),
+        ];
+        pairs.into_iter().find(|(_, own, theirs)| own != theirs)
+    }
+}
