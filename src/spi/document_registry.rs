@@ -118,12 +118,19 @@ pub struct PutFinish {
 }
 
 /// What step 4 decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum FinishOutcome {
     /// The points are live.
     Committed,
     /// A newer job or the fence won; clean up below `live`.
     Superseded {
+        /// The row's live sequence.
+        live: u64,
+    },
+    /// Another delivery of this very job finished first; say the same, and clean up below `live`.
+    Repeated {
+        /// The stored result.
+        result: Box<IngestResult>,
         /// The row's live sequence.
         live: u64,
     },
