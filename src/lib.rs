@@ -1,7 +1,6 @@
 //! ragbus: retrieval-augmented generation as a message-bus service.
 //!
 //! Modules stand in layer order; a module names only layers above it in this list. See `ARCHITECTURE.md`.
-#![warn(missing_docs)]
 
 // L0: values and pure functions
 pub mod error;
@@ -10,3 +9,11 @@ pub mod model;
 pub mod tenancy;
 // L1: ports
 pub mod spi;
+// L2: use cases
+pub mod ingest;
+pub mod retrieval;
+// L3: adapters
+pub mod adapters;
+// L4: the edge
+pub mod config;
+pub mod wire;

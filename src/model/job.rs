@@ -16,7 +16,10 @@ pub struct Chunking {
 
 impl Default for Chunking {
     fn default() -> Self {
-        Self { max_tokens: 200, overlap_tokens: 40 }
+        Self {
+            max_tokens: 200,
+            overlap_tokens: 40,
+        }
     }
 }
 
@@ -108,8 +111,27 @@ pub struct IngestJob {
     pub attempt: u32,
     /// What to do.
     pub operation: IngestOperation,
-    /// What the decoder changed and the caller should know.
-    pub warnings: Vec<String>,
+}
+
+impl IngestJob {
+    /// This job's result with everything but its outcome.
+    pub fn template(&self) -> IngestResult {
+        let document = self.operation.document_id().map(DocumentId::as_str);
+        IngestResult {
+            job_id: self.job_id.as_str().to_owned(),
+            corpus: self.corpus.corpus.as_str().to_owned(),
+            document_id: document.unwrap_or_default().to_owned(),
+            status: IngestStatus::Indexed,
+            sequence: self.sequence,
+            chunks: 0,
+            chunks_deleted: 0,
+            truncated_tokens: 0,
+            warnings: Vec::new(),
+            error: None,
+            timings: BTreeMap::new(),
+            attempt: self.attempt,
+        }
+    }
 }
 
 /// The three hashes that decide whether a put changes anything; lower-case hexadecimal SHA-256.

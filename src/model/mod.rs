@@ -3,6 +3,7 @@
 //! Layer 0. Knows the standard library only: no serialisation, no I/O, no wire or store types.
 
 mod chunk;
+mod fencing;
 mod filter;
 mod ids;
 mod job;
@@ -13,6 +14,9 @@ mod score;
 mod time;
 
 pub use chunk::{Chunk, ChunkId, Span, StoredChunk};
+pub use fencing::{
+    Decision, DocumentRow, Finish, Written, begin_delete, begin_put, fence_document, finish_put,
+};
 pub use filter::{
     Bound, Filter, FilterValue, MAX_FILTER_DEPTH, MAX_FILTER_NODES, MAX_IN_VALUES, Range,
 };

@@ -1,6 +1,7 @@
 //! The registry of documents: who wrote what version, and what is being served.
 //!
-//! Each method is one short transaction of the protocol in `ARCHITECTURE.md` (replace, delete, fence). No lock outlives a call.
+//! Each method is one short transaction of the protocol in `ARCHITECTURE.md` (replace, delete, fence); the rules
+//! themselves are `model::fencing`. No lock outlives a call.
 
 use std::fmt;
 
@@ -8,140 +9,43 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{
-    CorpusName, CorpusRef, DocumentId, Hashes, IngestResult, TenantId, Timestamp,
+    CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, TenantId, Timestamp,
+    Written,
 };
 
-/// A document's row, as far as the protocol needs it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// Newest finished job.
-    pub sequence: u64,
-    /// Newest started write.
-    pub claimed: u64,
-    /// Sequence of the points being served.
+/// What a transaction decided, with what clean-up and writing need to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Begun {
+    /// What to do.
+    pub decision: Decision,
+    /// The row's live sequence: older points have to go when the job ends.
     pub live: u64,
-    /// Chunks of the document now.
-    pub chunks: u32,
-    /// Whether it is a tombstone.
-    pub deleted: bool,
-}
-
-/// What step 1 decided about a put. Each outcome carries the corpus' generation where work follows.
-#[derive(Debug, Clone, PartialEq)]
-pub enum PutBegin {
-    /// A newer job or the corpus' fence won; clean up below `live`.
-    Superseded {
-        /// The row's live sequence.
-        live: u64,
-        /// The corpus' generation.
-        generation: u32,
-    },
-    /// This very job has finished before; say the same again, and clean up below `live`.
-    Repeated {
-        /// The stored result.
-        result: Box<IngestResult>,
-        /// The row's live sequence.
-        live: u64,
-        /// The corpus' generation.
-        generation: u32,
-    },
-    /// Nothing differs; the row's sequence is now this job's.
-    Unchanged {
-        /// Chunks of the document.
-        chunks: u32,
-        /// The row's live sequence.
-        live: u64,
-        /// The corpus' generation.
-        generation: u32,
-    },
-    /// Only metadata differs: a full write that may keep the vectors of `live`. The write is claimed.
-    MetadataOnly {
-        /// Sequence of the points whose vectors can be kept.
-        live: u64,
-        /// Chunks of the document.
-        chunks: u32,
-        /// The corpus' generation.
-        generation: u32,
-    },
-    /// A full write. The write is claimed.
-    Write {
-        /// The corpus' generation.
-        generation: u32,
-    },
-}
-
-/// What step 1 decided about a delete.
-#[derive(Debug, Clone, PartialEq)]
-pub enum DeleteBegin {
-    /// A newer job or the corpus' fence won.
-    Superseded {
-        /// The row's live sequence.
-        live: u64,
-        /// The corpus' generation.
-        generation: u32,
-    },
-    /// This very job has finished before.
-    Repeated {
-        /// The stored result.
-        result: Box<IngestResult>,
-        /// The row's live sequence.
-        live: u64,
-        /// The corpus' generation.
-        generation: u32,
-    },
-    /// The document is a tombstone now; delete points below `live`.
-    Deleted {
-        /// The row's live sequence: this job's.
-        live: u64,
-        /// Chunks it had.
-        chunks: u32,
-        /// The corpus' generation.
-        generation: u32,
-    },
-}
-
-/// What a finished write tells the registry in step 4.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PutFinish {
-    /// The job's sequence.
-    pub sequence: u64,
-    /// The generation the points were written to.
+    /// The corpus' generation.
     pub generation: u32,
-    /// The hashes of what was written.
-    pub hashes: Hashes,
-    /// Chunks of the document now.
-    pub chunks: u32,
-    /// When the document expires.
-    pub expires_at: Option<Timestamp>,
-    /// The result to store (`chunksDeleted` is not known yet and stays 0 in it).
-    pub result: IngestResult,
 }
 
 /// What step 4 decided.
 #[derive(Debug, Clone, PartialEq)]
-pub enum FinishOutcome {
-    /// The points are live.
-    Committed,
-    /// A newer job or the fence won; clean up below `live`.
-    Superseded {
-        /// The row's live sequence.
-        live: u64,
-    },
-    /// Another delivery of this very job finished first; say the same, and clean up below `live`.
-    Repeated {
-        /// The stored result.
-        result: Box<IngestResult>,
-        /// The row's live sequence.
-        live: u64,
-    },
-    /// The corpus has another generation now: start again.
-    GenerationChanged,
+pub struct Finished {
+    /// Done, or start again.
+    pub finish: Finish,
+    /// The row's live sequence: older points have to go.
+    pub live: u64,
+}
+
+/// A raised fence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fenced {
+    /// The result of this corpus deletion, the same at every delivery.
+    pub result: IngestResult,
+    /// The corpus' generation.
+    pub generation: u32,
 }
 
 /// A corpus as listed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CorpusEntry {
-    /// The name.
+    /// The corpus.
     pub corpus: CorpusName,
     /// Documents that are not tombstones.
     pub documents: u64,
@@ -149,8 +53,10 @@ pub struct CorpusEntry {
     pub chunks: u64,
     /// The generation.
     pub generation: u32,
-    /// The model ids it was built with, as `(dense, sparse)`.
-    pub models: (String, String),
+    /// The dense model's id it was built with.
+    pub dense_model: String,
+    /// The sparse model's id it was built with.
+    pub sparse_model: String,
 }
 
 /// A document as listed.
@@ -164,6 +70,8 @@ pub struct DocumentEntry {
     pub live: u64,
     /// Its chunks.
     pub chunks: u32,
+    /// The corpus' generation.
+    pub generation: u32,
     /// When the row last changed.
     pub updated_at: Timestamp,
     /// When it expires.
@@ -173,50 +81,38 @@ pub struct DocumentEntry {
 /// The registry. Errors: `DependencyFailed` when SQL fails.
 #[async_trait]
 pub trait DocumentRegistry: Send + Sync + fmt::Debug {
-    /// Step 1 of a put. Creates corpus (with these model ids) and row if absent.
+    /// Step 1 of a put. Creates corpus (with these model ids, dense and sparse) and row if absent.
     async fn begin_put(
         &self,
         corpus: &CorpusRef,
         document: &DocumentId,
-        sequence: u64,
         hashes: &Hashes,
         models: (&str, &str),
-    ) -> Result<PutBegin>;
+        template: &IngestResult,
+    ) -> Result<Begun>;
 
-    /// Step 1 of an UNCHANGED put and of a delete store `result` with the row, so that a second delivery says the same.
-    /// Does nothing when the row's sequence is no longer this job's.
-    async fn store_result(
-        &self,
-        corpus: &CorpusRef,
-        document: &DocumentId,
-        result: &IngestResult,
-    ) -> Result<()>;
-
-    /// Step 1 of a delete. Creates the row if absent.
+    /// Step 1 of a delete. Creates corpus and row if absent.
     async fn begin_delete(
         &self,
         corpus: &CorpusRef,
         document: &DocumentId,
-        sequence: u64,
-    ) -> Result<DeleteBegin>;
+        template: &IngestResult,
+    ) -> Result<Begun>;
 
     /// Step 4 of a put.
     async fn finish_put(
         &self,
         corpus: &CorpusRef,
         document: &DocumentId,
-        finish: &PutFinish,
-    ) -> Result<FinishOutcome>;
+        written: &Written,
+    ) -> Result<Finished>;
 
-    /// The row of a document, tombstones included.
-    async fn row(&self, corpus: &CorpusRef, document: &DocumentId) -> Result<Option<Row>>;
+    /// First transaction of a corpus deletion: raises the fence to the template's sequence (never lowers it), counts the
+    /// chunks that go, and stores the result.
+    async fn raise_fence(&self, corpus: &CorpusRef, template: &IngestResult) -> Result<Fenced>;
 
-    /// Raises the corpus' fence to `sequence` (never lowers it). Returns the generation, `None` when the corpus has no row at all.
-    async fn raise_fence(&self, corpus: &CorpusRef, sequence: u64) -> Result<Option<u32>>;
-
-    /// Up to `limit` documents, by id after `after`, whose sequence is older than `sequence` or whose points may still
-    /// have to go (tombstones of exactly `sequence`).
-    async fn documents_to_fence(
+    /// Up to `limit` documents with a row not newer than `sequence`, by id after `after`.
+    async fn documents_below(
         &self,
         corpus: &CorpusRef,
         sequence: u64,
@@ -224,17 +120,20 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> Result<Vec<DocumentId>>;
 
-    /// Raises the generation when every row is a tombstone not newer than `sequence`; returns the generation that may be dropped.
+    /// A corpus deletion meets one document; returns the live sequence to clean up below and the corpus' generation,
+    /// `None` when the row is newer.
+    async fn fence_document(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+        sequence: u64,
+    ) -> Result<Option<(u64, u32)>>;
+
+    /// Last transaction of a corpus deletion: raises the generation when no row and no claim is newer than `sequence`.
+    /// Returns a generation below the current one that has to be dropped, also when an earlier delivery raised it.
     async fn retire_generation(&self, corpus: &CorpusRef, sequence: u64) -> Result<Option<u32>>;
 
-    /// The stored result of a corpus deletion at exactly this sequence.
-    async fn corpus_result(&self, corpus: &CorpusRef, sequence: u64)
-    -> Result<Option<IngestResult>>;
-
-    /// Stores the result of a corpus deletion; a newer one is not overwritten.
-    async fn store_corpus_result(&self, corpus: &CorpusRef, result: &IngestResult) -> Result<()>;
-
-    /// Corpora of a tenant that have documents, by name.
+    /// Corpora of a tenant that exist, by name.
     async fn corpora(&self, tenant: &TenantId) -> Result<Vec<CorpusEntry>>;
 
     /// Documents of a corpus by id after `after`, tombstones left out.
@@ -252,11 +151,11 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
         document: &DocumentId,
     ) -> Result<Option<DocumentEntry>>;
 
-    /// The highest sequence any row or fence holds; 0 when there is none.
+    /// The highest sequence any row, claim or fence holds; 0 when there is none.
     async fn highest_sequence(&self) -> Result<u64>;
 
-    /// Every corpus that exists for any tenant, with its generation and live chunks: an operator call, for the comparison at start.
-    async fn all_corpora(&self) -> Result<Vec<(CorpusRef, u32, u64)>>;
+    /// Every corpus that exists for any tenant: an operator call, for the comparison at start.
+    async fn all_corpora(&self) -> Result<Vec<(CorpusRef, CorpusEntry)>>;
 
     /// Whether SQL answers.
     async fn health(&self) -> Result<()>;

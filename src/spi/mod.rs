@@ -5,17 +5,18 @@
 mod document_parser;
 mod document_registry;
 mod encoder;
+mod ingest_steps;
 mod retriever;
 mod vector_store;
 
-pub use document_parser::{DocumentParser, ParsedDocument, TextKind};
+pub use document_parser::{DocumentParser, OffsetMap, ParsedDocument, TextKind};
 pub use document_registry::{
-    CorpusEntry, DeleteBegin, DocumentEntry, DocumentRegistry, FinishOutcome, PutBegin, PutFinish,
-    Row,
+    Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished,
 };
 pub use encoder::{
     DenseEncoder, Encoded, EncoderInfo, Priority, Role, SparseEncoder, TextEncoding, TokenCounter,
 };
+pub use ingest_steps::{IngestStep, StepObserver};
 pub use retriever::{RequestContext, Retriever};
 pub use vector_store::{
     CollectionInfo, FusionMethod, Hit, HybridQuery, LegQuery, LegVector, Point, StoreAnswer,

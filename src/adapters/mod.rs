@@ -1,0 +1,9 @@
+//! Adapters: one dependency, one feature, one module.
+//!
+//! Layer 3. An adapter sees the values, the ports and its own dependency, never another adapter.
+
+pub mod parse;
+#[cfg(feature = "sqlite")]
+mod result_json;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;

@@ -1,0 +1,152 @@
+//! Reads the sources and lays them over each other.
+
+use std::path::{Path, PathBuf};
+
+use config::{Config as Layers, Environment, File, FileFormat};
+
+use super::checks;
+use super::sections::Config;
+use crate::error::{Error, ErrorKind, Result};
+
+const DEFAULTS: &str = include_str!("default.toml");
+const PREFIX: &str = "RAGBUS";
+const LISTS: [&str; 3] = ["nats.reply_prefixes", "worker.roles", "retrieval.legs"];
+
+/// What flags set, strongest of all; `(key, value)`.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// `--config FILE`.
+    pub file: Option<PathBuf>,
+    /// Keys with their values, as in the environment.
+    pub keys: Vec<(&'static str, String)>,
+}
+
+/// Loads and checks the configuration.
+///
+/// # Errors
+/// `InvalidField` naming the key, with what to do.
+pub fn load(overrides: &Overrides) -> Result<Config> {
+    let config = layered(overrides, Environment::with_prefix(PREFIX))?;
+    checks::check(&config)?;
+    Ok(config)
+}
+
+fn layered(overrides: &Overrides, environment: Environment) -> Result<Config> {
+    let mut layers = Layers::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
+    if let Some(file) = &overrides.file {
+        layers = layers.add_source(File::from(readable(file)?).format(FileFormat::Toml));
+    }
+    let mut environment = environment
+        .prefix_separator("__")
+        .separator("__")
+        .try_parsing(true)
+        .list_separator(",");
+    for key in LISTS {
+        environment = environment.with_list_parse_key(key);
+    }
+    layers = layers.add_source(environment);
+    for (key, value) in &overrides.keys {
+        layers = match LISTS.contains(key) {
+            true => layers.set_override(
+                *key,
+                value.split(',').map(str::to_owned).collect::<Vec<_>>(),
+            ),
+            false => layers.set_override(*key, value.as_str()),
+        }
+        .map_err(invalid)?;
+    }
+    layers
+        .build()
+        .and_then(Layers::try_deserialize)
+        .map_err(invalid)
+}
+
+fn readable(file: &Path) -> Result<&Path> {
+    match std::fs::metadata(file) {
+        Ok(meta) if meta.is_file() => Ok(file),
+        Ok(_) => Err(Error::invalid_field(
+            "--config",
+            "names something that is no file",
+        )),
+        Err(e) => Err(Error::invalid_field(
+            "--config",
+            format!("{} can't be read", file.display()),
+        )
+        .caused_by(e)),
+    }
+}
+
+fn invalid(error: config::ConfigError) -> Error {
+    Error::new(ErrorKind::InvalidField, format!("configuration: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{LegName, RoleName};
+    use std::collections::HashMap;
+
+    fn with(pairs: &[(&str, &str)]) -> Result<Config> {
+        let map: HashMap<String, String> = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        layered(
+            &Overrides::default(),
+            Environment::with_prefix(PREFIX).source(Some(map)),
+        )
+    }
+
+    #[test]
+    fn the_defaults_stand_alone_and_are_valid() {
+        let config = with(&[]).expect("defaults");
+        checks::check(&config).expect("valid");
+        assert_eq!(config.retrieval.depth, 100);
+    }
+
+    #[test]
+    fn the_environment_wins_and_lists_are_split() {
+        let config = with(&[
+            ("RAGBUS__RETRIEVAL__LEGS", "dense"),
+            ("RAGBUS__WORKER__ROLES", "ingest,retrieve"),
+            ("RAGBUS__NATS__REPLY_PREFIXES", "_INBOX.{tenant}.,_R_."),
+            ("RAGBUS__STORE__QDRANT__API_KEY", "12345"),
+            ("RAGBUS__DATA_DIR", "/tmp/x"),
+        ])
+        .expect("valid");
+        assert_eq!(config.retrieval.legs, [LegName::Dense]);
+        assert_eq!(config.worker.roles, [RoleName::Ingest, RoleName::Retrieve]);
+        assert_eq!(config.nats.reply_prefixes.len(), 2);
+        assert_eq!(config.store.qdrant.api_key.expose(), "12345");
+        assert!(!format!("{config:?}").contains("12345"));
+    }
+
+    #[test]
+    fn unknown_keys_and_wrong_values_are_errors() {
+        for bad in [
+            ("RAGBUS__RETRIEVAL__DEPHT", "5"),
+            ("RAGBUS__NOPE", "5"),
+            ("RAGBUS__RETRIEVAL__DEPTH", "many"),
+            ("RAGBUS__STORE__KIND", "redis"),
+        ] {
+            assert!(with(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_this_version_cannot_do_is_an_error_not_a_shrug() {
+        for bad in [
+            ("RAGBUS__STORE__KIND", "qdrant"),
+            ("RAGBUS__CORRECTIVE__MODE", "grade"),
+            ("RAGBUS__RERANKING__ENABLED", "true"),
+            ("RAGBUS__EXPANSION__STRATEGY", "hyde"),
+            ("RAGBUS__RETRIEVAL__LEGS", "dense,bm25"),
+            ("RAGBUS__TRACKING__GUARANTEE", "required"),
+            ("RAGBUS__SQL__URL", "postgres://localhost/x"),
+            ("RAGBUS__LIMITS__DEFAULT__IN_FLIGHT", "4"),
+        ] {
+            let config = with(&[bad]).expect("known keys");
+            assert!(checks::check(&config).is_err(), "{bad:?}");
+        }
+    }
+}

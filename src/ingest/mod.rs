@@ -1,0 +1,14 @@
+//! Ingest: one job through parse, cut, embed, store and commit, fenced by its sequence.
+//!
+//! Layer 2, over the values and the ports. Must not know how a job arrives, or where its result goes.
+
+mod chunking;
+mod hashing;
+mod identity;
+mod points;
+mod processor;
+
+pub use chunking::{CHUNKER_VERSION, cut};
+pub use hashing::{content_hash, put_hashes};
+pub use identity::chunk_id;
+pub use processor::{IngestParts, IngestProcessor, NoObserver};

@@ -1,0 +1,382 @@
+//! The protocol of one job: begin, embed, store, commit, clean up.
+//!
+//! The steps and why each is there: `ARCHITECTURE.md`, "Replace, delete, fence". Publishing the result and the
+//! acknowledgement follow in the transport. Must not know NATS.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use futures::stream::{self, TryStreamExt};
+
+use super::hashing::PutHashes;
+use super::points::{Embedder, Losses, Prepared, Put, prepare};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{
+    ChunkId, CollectionSchema, CorpusRef, Decision, Distance, DocumentId, Finish, Hashes,
+    IngestJob, IngestOperation, IngestResult, IngestStatus, SCHEMA_VERSION, Written,
+};
+use crate::spi::{
+    Begun, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, Point, SparseEncoder,
+    StepObserver, TokenCounter, VectorStore,
+};
+use crate::tenancy::{Placement, TenancyStrategy};
+
+/// A generation changes only when a whole corpus is deleted or rebuilt: more restarts than this are a bug.
+const MAX_RESTARTS: usize = 8;
+const FENCE_PAGE: u32 = 256;
+const FENCE_CONCURRENCY: usize = 16;
+
+/// What an ingest processor is made of.
+#[derive(Debug, Clone)]
+pub struct IngestParts {
+    /// The registry.
+    pub registry: Arc<dyn DocumentRegistry>,
+    /// The store.
+    pub store: Arc<dyn VectorStore>,
+    /// The dense model.
+    pub dense: Arc<dyn DenseEncoder>,
+    /// The sparse model.
+    pub sparse: Arc<dyn SparseEncoder>,
+    /// Counts tokens as the dense model does.
+    pub tokens: Arc<dyn TokenCounter>,
+    /// Parses bodies.
+    pub parser: Arc<dyn DocumentParser>,
+    /// Where corpora live.
+    pub tenancy: TenancyStrategy,
+    /// Told about every step.
+    pub observer: Arc<dyn StepObserver>,
+}
+
+/// The observer of a worker in service: does nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoObserver;
+
+#[async_trait]
+impl StepObserver for NoObserver {
+    async fn reached(&self, _step: IngestStep) {}
+}
+
+/// Carries out ingest jobs. Any number may run at once, for one document too.
+#[derive(Debug, Clone)]
+pub struct IngestProcessor {
+    parts: IngestParts,
+    schema: CollectionSchema,
+}
+
+impl IngestProcessor {
+    /// A processor over these parts.
+    pub fn new(parts: IngestParts) -> Self {
+        let schema = CollectionSchema {
+            version: SCHEMA_VERSION,
+            dense_model: parts.dense.info().id.clone(),
+            sparse_model: parts.sparse.info().id.clone(),
+            dimension: parts.dense.info().dimension,
+            distance: Distance::Cosine,
+        };
+        Self { parts, schema }
+    }
+
+    /// What collections are created with.
+    pub fn schema(&self) -> &CollectionSchema {
+        &self.schema
+    }
+
+    /// Carries out a job up to and with clean-up. Repeating it is harmless; a second delivery gets the same result.
+    ///
+    /// # Errors
+    /// Retryable ones leave nothing that a redelivery can't mend; permanent ones (`InvalidField`, `SchemaConflict`) wrote
+    /// nothing.
+    pub async fn process(&self, job: &IngestJob) -> Result<IngestResult> {
+        match &job.operation {
+            IngestOperation::PutDocument(put) => {
+                let hashes = put.hashes(self.models());
+                self.put(job, Put::Document(put.clone()), hashes).await
+            }
+            IngestOperation::PutChunks(put) => {
+                let hashes = put.hashes(self.models());
+                self.put(job, Put::Chunks(put.clone()), hashes).await
+            }
+            IngestOperation::DeleteDocument(document) => self.delete(job, document).await,
+            IngestOperation::DeleteCorpus => self.delete_corpus(job).await,
+        }
+    }
+
+    /// The step observer, which the transport tells about publishing.
+    pub fn observer(&self) -> &dyn StepObserver {
+        self.parts.observer.as_ref()
+    }
+
+    fn models(&self) -> (&str, &str) {
+        (&self.schema.dense_model, &self.schema.sparse_model)
+    }
+
+    fn place(&self, corpus: &CorpusRef, generation: u32) -> Placement {
+        self.parts.tenancy.place(corpus, generation)
+    }
+
+    async fn reached(&self, step: IngestStep) {
+        self.parts.observer.reached(step).await;
+    }
+
+    async fn put(&self, job: &IngestJob, put: Put, hashes: Hashes) -> Result<IngestResult> {
+        let put = Arc::new(put);
+        for _ in 0..MAX_RESTARTS {
+            if let Some(result) = self.put_once(job, &put, &hashes).await? {
+                return Ok(result);
+            }
+        }
+        Err(Error::internal("the corpus' generation changed too often"))
+    }
+
+    /// `None`: the generation changed under the write; start again.
+    async fn put_once(
+        &self,
+        job: &IngestJob,
+        put: &Arc<Put>,
+        hashes: &Hashes,
+    ) -> Result<Option<IngestResult>> {
+        let mut clock = Clock::start();
+        let mut template = job.template();
+        let document = put.document();
+        let begun = self
+            .parts
+            .registry
+            .begin_put(&job.corpus, document, hashes, self.models(), &template)
+            .await
+            .map_err(|e| e.at_stage("begin"))?;
+        clock.lap("begin");
+        self.reached(IngestStep::Begun).await;
+        let at = self.place(&job.corpus, begun.generation);
+        let keep = match begun.decision {
+            Decision::Finished(result) => {
+                self.clean_up(&at, document, begun.live).await?;
+                return Ok(Some(*result));
+            }
+            Decision::MetadataOnly => true,
+            Decision::Write => false,
+        };
+        template.status = if keep {
+            IngestStatus::MetadataUpdated
+        } else {
+            IngestStatus::Indexed
+        };
+        let prepared = self
+            .prepared(job, put)
+            .await
+            .map_err(|e| e.at_stage("parse"))?;
+        clock.lap("parse");
+        template.warnings.clone_from(&prepared.warnings);
+        let expires_at = prepared.expires_at;
+        let (points, losses) = self.embedded(&at, prepared, keep).await?;
+        clock.lap("embed");
+        self.reached(IngestStep::Embedded).await;
+        let chunks = u32::try_from(points.len()).unwrap_or(u32::MAX);
+        if !self.stored(&at, points).await? {
+            return Ok(None);
+        }
+        clock.lap("store");
+        self.reached(IngestStep::Stored).await;
+        template.truncated_tokens = losses.truncated_tokens;
+        template.warnings.extend(losses.warnings());
+        template.timings = clock.laps;
+        let written = Written {
+            generation: begun.generation,
+            hashes: hashes.clone(),
+            chunks,
+            expires_at,
+            result: template,
+        };
+        self.committed(job, &at, document, &written).await
+    }
+
+    async fn prepared(&self, job: &IngestJob, put: &Arc<Put>) -> Result<Prepared> {
+        let (corpus, put, sequence) = (job.corpus.clone(), Arc::clone(put), job.sequence);
+        let info = self.parts.dense.info();
+        let longest = info.max_tokens.saturating_sub(info.special_tokens);
+        let (parser, tokens) = (
+            Arc::clone(&self.parts.parser),
+            Arc::clone(&self.parts.tokens),
+        );
+        let span = tracing::Span::current();
+        tokio::task::spawn_blocking(move || {
+            span.in_scope(|| prepare(&corpus, &put, sequence, longest, &*parser, &*tokens))
+        })
+        .await
+        .map_err(|e| Error::internal("parsing panicked").caused_by(e))?
+    }
+
+    async fn embedded(
+        &self,
+        at: &Placement,
+        prepared: Prepared,
+        keep: bool,
+    ) -> Result<(Vec<Point>, Losses)> {
+        let known = if keep {
+            self.known(at, &prepared).await?
+        } else {
+            HashMap::new()
+        };
+        let embedder = Embedder {
+            dense: Arc::clone(&self.parts.dense),
+            sparse: Arc::clone(&self.parts.sparse),
+        };
+        embedder
+            .embed(prepared, known)
+            .await
+            .map_err(|e| e.at_stage("embed"))
+    }
+
+    /// The stored points of a document whose text did not change; a point that is missing is embedded again.
+    async fn known(&self, at: &Placement, prepared: &Prepared) -> Result<HashMap<ChunkId, Point>> {
+        let ids: Vec<ChunkId> = prepared.chunks.iter().map(|chunk| chunk.id).collect();
+        match self.parts.store.points(at, &ids).await {
+            Ok(points) => Ok(points
+                .into_iter()
+                .map(|point| (point.stored.id, point))
+                .collect()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(HashMap::new()),
+            Err(error) => Err(error.at_stage("embed")),
+        }
+    }
+
+    /// Step 3. `false`: the generation is gone.
+    async fn stored(&self, at: &Placement, points: Vec<Point>) -> Result<bool> {
+        let store = &self.parts.store;
+        let outcome = match store.ensure(at, &self.schema).await {
+            Ok(()) if points.is_empty() => Ok(()),
+            Ok(()) => store.upsert(at, points).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.at_stage("store")),
+        }
+    }
+
+    /// Steps 4 and 5.
+    async fn committed(
+        &self,
+        job: &IngestJob,
+        at: &Placement,
+        document: &DocumentId,
+        written: &Written,
+    ) -> Result<Option<IngestResult>> {
+        let finished = self
+            .parts
+            .registry
+            .finish_put(&job.corpus, document, written)
+            .await
+            .map_err(|e| e.at_stage("commit"))?;
+        self.reached(IngestStep::Committed).await;
+        match finished.finish {
+            Finish::Done(result) => {
+                self.clean_up(at, document, finished.live).await?;
+                Ok(Some(*result))
+            }
+            Finish::GenerationChanged => Ok(None),
+        }
+    }
+
+    /// Step 5: always, for superseded jobs too.
+    async fn clean_up(&self, at: &Placement, document: &DocumentId, live: u64) -> Result<()> {
+        self.parts
+            .store
+            .delete_below(at, document, live)
+            .await
+            .map_err(|e| e.at_stage("clean"))?;
+        self.reached(IngestStep::Cleaned).await;
+        Ok(())
+    }
+
+    async fn delete(&self, job: &IngestJob, document: &DocumentId) -> Result<IngestResult> {
+        let begun: Begun = self
+            .parts
+            .registry
+            .begin_delete(&job.corpus, document, &job.template())
+            .await
+            .map_err(|e| e.at_stage("begin"))?;
+        self.reached(IngestStep::Begun).await;
+        let Decision::Finished(result) = begun.decision else {
+            return Err(Error::internal("a delete is decided in its first step"));
+        };
+        let at = self.place(&job.corpus, begun.generation);
+        self.clean_up(&at, document, begun.live).await?;
+        Ok(*result)
+    }
+
+    async fn delete_corpus(&self, job: &IngestJob) -> Result<IngestResult> {
+        let registry = &self.parts.registry;
+        let fenced = registry
+            .raise_fence(&job.corpus, &job.template())
+            .await
+            .map_err(|e| e.at_stage("begin"))?;
+        self.reached(IngestStep::Begun).await;
+        let mut after: Option<DocumentId> = None;
+        loop {
+            let page = registry
+                .documents_below(&job.corpus, job.sequence, after.as_ref(), FENCE_PAGE)
+                .await?;
+            after = page.last().cloned();
+            stream::iter(page.iter().map(Ok))
+                .try_for_each_concurrent(FENCE_CONCURRENCY, |document| {
+                    self.fence_document(job, document)
+                })
+                .await?;
+            if after.is_none() {
+                break;
+            }
+        }
+        self.reached(IngestStep::Committed).await;
+        if let Some(generation) = registry
+            .retire_generation(&job.corpus, job.sequence)
+            .await?
+        {
+            let at = self.place(&job.corpus, generation);
+            self.parts
+                .store
+                .drop_generation(&at)
+                .await
+                .map_err(|e| e.at_stage("clean"))?;
+        }
+        self.reached(IngestStep::Cleaned).await;
+        Ok(fenced.result)
+    }
+
+    async fn fence_document(&self, job: &IngestJob, document: &DocumentId) -> Result<()> {
+        let fenced = self
+            .parts
+            .registry
+            .fence_document(&job.corpus, document, job.sequence)
+            .await?;
+        if let Some((live, generation)) = fenced {
+            let at = self.place(&job.corpus, generation);
+            self.parts.store.delete_below(&at, document, live).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds by stage.
+struct Clock {
+    last: Instant,
+    laps: BTreeMap<String, f64>,
+}
+
+impl Clock {
+    fn start() -> Self {
+        Self {
+            last: Instant::now(),
+            laps: BTreeMap::new(),
+        }
+    }
+
+    fn lap(&mut self, stage: &str) {
+        let now = Instant::now();
+        let took = now.duration_since(self.last).as_secs_f64() * 1_000.0;
+        self.laps.insert(stage.to_owned(), took);
+        self.last = now;
+    }
+}

@@ -1,0 +1,287 @@
+//! Ingest jobs and their results to and from the wire.
+
+use super::WireTimestamp;
+use super::encoding::{Encoding, decode};
+use super::metadata::{metadata_of, rounded_integer};
+use super::v1::{self, ingest_request::Operation, put_document::Body};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{
+    ChunkInput, Chunking, CorpusName, DocumentId, IngestOperation, IngestResult, IngestStatus,
+    JobError, Metadata, PutBody, PutChunks, PutDocument, Timestamp,
+};
+
+/// What an ingest body may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct IngestLimits {
+    /// The dense model's length in tokens.
+    pub max_tokens: u32,
+}
+
+/// A decoded ingest body.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecodedIngest {
+    /// The corpus.
+    pub corpus: CorpusName,
+    /// What to do.
+    pub operation: IngestOperation,
+}
+
+/// What could be read of a body that was refused, so that its result can name it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Names {
+    /// The corpus, when valid.
+    pub corpus: String,
+    /// The document, when valid.
+    pub document_id: String,
+}
+
+/// Decodes and validates a job's body.
+///
+/// # Errors
+/// `Malformed` for what can't be decoded, `InvalidField` for what is not allowed; with the names that could be read.
+pub fn decode_ingest(
+    body: &[u8],
+    encoding: Encoding,
+    limits: IngestLimits,
+) -> std::result::Result<DecodedIngest, Box<(Names, Error)>> {
+    let request: v1::IngestRequest =
+        decode(body, encoding).map_err(|error| Box::new((Names::default(), error)))?;
+    let names = names_of(&request);
+    if encoding == Encoding::Json && has_metadata(&request) && rounded_integer(body) {
+        let error = Error::invalid_field("metadata", "has an integer beyond 2^53");
+        return Err(Box::new((names, error)));
+    }
+    job_of(request, limits).map_err(|error| Box::new((names, error)))
+}
+
+fn names_of(request: &v1::IngestRequest) -> Names {
+    let document = match &request.operation {
+        Some(Operation::PutDocument(put)) => put.document_id.as_str(),
+        Some(Operation::PutChunks(put)) => put.document_id.as_str(),
+        Some(Operation::DeleteDocument(delete)) => delete.document_id.as_str(),
+        Some(Operation::DeleteCorpus(_)) | None => "",
+    };
+    let valid = |text: &str, ok: bool| if ok { text.to_owned() } else { String::new() };
+    Names {
+        corpus: valid(&request.corpus, CorpusName::new(&request.corpus).is_ok()),
+        document_id: valid(document, DocumentId::new(document).is_ok()),
+    }
+}
+
+fn has_metadata(request: &v1::IngestRequest) -> bool {
+    match &request.operation {
+        Some(Operation::PutDocument(put)) => put.metadata.is_some(),
+        Some(Operation::PutChunks(put)) => {
+            put.metadata.is_some() || put.chunks.iter().any(|c| c.metadata.is_some())
+        }
+        Some(Operation::DeleteDocument(_) | Operation::DeleteCorpus(_)) | None => false,
+    }
+}
+
+fn job_of(request: v1::IngestRequest, limits: IngestLimits) -> Result<DecodedIngest> {
+    let corpus = CorpusName::new(&request.corpus)?;
+    let operation = match request.operation {
+        Some(Operation::PutDocument(put)) => {
+            IngestOperation::PutDocument(put_document(put, limits)?)
+        }
+        Some(Operation::PutChunks(put)) => IngestOperation::PutChunks(put_chunks(put)?),
+        Some(Operation::DeleteDocument(delete)) => {
+            IngestOperation::DeleteDocument(DocumentId::new(&delete.document_id)?)
+        }
+        Some(Operation::DeleteCorpus(_)) => IngestOperation::DeleteCorpus,
+        None => {
+            return Err(Error::invalid_field(
+                "operation",
+                "must be one of putDocument, putChunks, deleteDocument, deleteCorpus",
+            ));
+        }
+    };
+    Ok(DecodedIngest { corpus, operation })
+}
+
+fn put_document(put: v1::PutDocument, limits: IngestLimits) -> Result<PutDocument> {
+    let body = match put.body {
+        Some(Body::Text(text)) => PutBody::Text(text),
+        Some(Body::Data(data)) => PutBody::Data(data),
+        Some(Body::Blob(_)) => {
+            return Err(Error::invalid_field(
+                "blob",
+                "bodies are not supported by this version",
+            ));
+        }
+        None => return Err(Error::invalid_field("text", "or data must be set")),
+    };
+    Ok(PutDocument {
+        document_id: DocumentId::new(&put.document_id)?,
+        body,
+        media_type: bounded("mediaType", put.media_type, 256)?,
+        file_name: bounded("fileName", put.file_name, 1024)?,
+        metadata: metadata_of("metadata", put.metadata)?,
+        expires_at: expiry(put.expires_at)?,
+        chunking: chunking(put.chunking, limits)?,
+    })
+}
+
+fn bounded(field: &str, text: String, bytes: usize) -> Result<String> {
+    if text.len() > bytes {
+        return Err(Error::invalid_field(
+            field,
+            format!("must not be longer than {bytes} bytes"),
+        ));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Error::invalid_field(
+            field,
+            "must not contain control characters",
+        ));
+    }
+    Ok(text)
+}
+
+fn put_chunks(put: v1::PutChunks) -> Result<PutChunks> {
+    let metadata = metadata_of("metadata", put.metadata)?;
+    let chunks = put.chunks.into_iter().enumerate();
+    Ok(PutChunks {
+        document_id: DocumentId::new(&put.document_id)?,
+        chunks: chunks
+            .map(|(i, c)| chunk(i, c, &metadata))
+            .collect::<Result<_>>()?,
+        metadata,
+        expires_at: expiry(put.expires_at)?,
+    })
+}
+
+fn chunk(index: usize, input: v1::ChunkInput, of_all: &Metadata) -> Result<ChunkInput> {
+    if input.content.trim().is_empty() {
+        return Err(Error::invalid_field(
+            format!("chunks[{index}].content"),
+            "must not be blank",
+        ));
+    }
+    let field = format!("chunks[{index}].metadata");
+    let metadata = metadata_of(&field, input.metadata)?;
+    of_all.overlaid(&field, &metadata)?;
+    Ok(ChunkInput {
+        content: input.content,
+        metadata,
+    })
+}
+
+fn expiry(time: Option<WireTimestamp>) -> Result<Option<Timestamp>> {
+    time.map(|time| {
+        time.to_model()
+            .ok_or_else(|| Error::invalid_field("expiresAt", "is out of range"))
+    })
+    .transpose()
+}
+
+fn chunking(wanted: Option<v1::Chunking>, limits: IngestLimits) -> Result<Chunking> {
+    let defaults = Chunking::default();
+    let wanted = wanted.unwrap_or_default();
+    let max = wanted.max_tokens.map_or(Ok(defaults.max_tokens), |n| {
+        u32::try_from(n)
+            .ok()
+            .filter(|n| (1..=limits.max_tokens).contains(n))
+            .ok_or_else(|| {
+                let range = format!(
+                    "must be 1 to {}, the dense model's length",
+                    limits.max_tokens
+                );
+                Error::invalid_field("chunking.maxTokens", range)
+            })
+    })?;
+    // The default overlap is a fifth of the default size; a smaller chunk keeps that proportion.
+    let overlap = wanted
+        .overlap_tokens
+        .map_or(Ok(defaults.overlap_tokens.min(max / 5)), |n| {
+            u32::try_from(n).ok().filter(|n| *n < max).ok_or_else(|| {
+                Error::invalid_field(
+                    "chunking.overlapTokens",
+                    "must be at least 0 and below maxTokens",
+                )
+            })
+        })?;
+    Ok(Chunking {
+        max_tokens: max,
+        overlap_tokens: overlap,
+    })
+}
+
+/// Encodes a result.
+pub fn ingest_result(result: &IngestResult) -> v1::IngestResult {
+    use v1::ingest_result::Status;
+    let status = match result.status {
+        IngestStatus::Indexed => Status::Indexed,
+        IngestStatus::MetadataUpdated => Status::MetadataUpdated,
+        IngestStatus::Unchanged => Status::Unchanged,
+        IngestStatus::Superseded => Status::Superseded,
+        IngestStatus::Deleted => Status::Deleted,
+        IngestStatus::Failed => Status::Failed,
+    };
+    v1::IngestResult {
+        job_id: result.job_id.clone(),
+        corpus: result.corpus.clone(),
+        document_id: result.document_id.clone(),
+        status: status.into(),
+        sequence: result.sequence,
+        chunks: result.chunks,
+        chunks_deleted: result.chunks_deleted,
+        truncated_tokens: result.truncated_tokens,
+        warnings: result.warnings.clone(),
+        error: result.error.as_ref().map(job_error),
+        timings: result.timings.clone(),
+        attempt: result.attempt,
+    }
+}
+
+fn job_error(error: &JobError) -> v1::JobError {
+    v1::JobError {
+        kind: error.kind.clone(),
+        message: error.message.clone(),
+        stage: error.stage.clone(),
+        field: error.field.clone(),
+        retryable: error.retryable,
+    }
+}
+
+/// Decodes a result, as the registry and the command line read it back.
+///
+/// # Errors
+/// `Malformed` for a status this build doesn't know.
+pub fn job_result(result: v1::IngestResult) -> Result<IngestResult> {
+    use v1::ingest_result::Status;
+    let status = match result.status() {
+        Status::Indexed => IngestStatus::Indexed,
+        Status::MetadataUpdated => IngestStatus::MetadataUpdated,
+        Status::Unchanged => IngestStatus::Unchanged,
+        Status::Superseded => IngestStatus::Superseded,
+        Status::Deleted => IngestStatus::Deleted,
+        Status::Failed => IngestStatus::Failed,
+        Status::Unspecified => {
+            return Err(Error::new(
+                ErrorKind::Malformed,
+                "a result without a known status",
+            ));
+        }
+    };
+    Ok(IngestResult {
+        job_id: result.job_id,
+        corpus: result.corpus,
+        document_id: result.document_id,
+        status,
+        sequence: result.sequence,
+        chunks: result.chunks,
+        chunks_deleted: result.chunks_deleted,
+        truncated_tokens: result.truncated_tokens,
+        warnings: result.warnings,
+        error: result.error.map(|e| JobError {
+            kind: e.kind,
+            message: e.message,
+            stage: e.stage,
+            field: e.field,
+            retryable: e.retryable,
+        }),
+        timings: result.timings,
+        attempt: result.attempt,
+    })
+}

@@ -1,0 +1,33 @@
+//! The wire: generated messages, their two encodings, and the only conversions to and from the model.
+//!
+//! Layer 4. Must not know NATS: it turns bytes into values and back.
+
+mod catalog;
+mod encoding;
+mod errors;
+mod filter;
+mod ingest;
+mod json_error;
+mod metadata;
+mod retrieve;
+mod timestamp;
+
+/// The generated messages of `schemas/ragbus/v1`.
+#[allow(missing_docs, clippy::all, clippy::pedantic)]
+pub mod v1 {
+    include!(concat!(env!("OUT_DIR"), "/ragbus.v1.rs"));
+    include!(concat!(env!("OUT_DIR"), "/ragbus.v1.serde.rs"));
+}
+
+pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, decode_catalog};
+pub use encoding::{Encoding, decode, encode};
+pub use errors::error_response;
+pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};
+pub use metadata::struct_of;
+pub use retrieve::{
+    DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, RetrieveRules, decode_retrieve, retrieve_response,
+};
+pub use timestamp::WireTimestamp;
+
+/// The newest schema version this build understands (`Rag-Schema`).
+pub const WIRE_SCHEMA: u32 = 1;

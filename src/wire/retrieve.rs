@@ -1,0 +1,424 @@
+//! Retrieval requests and replies to and from the wire.
+
+use super::encoding::{Encoding, decode};
+use super::filter::filter_of;
+use super::metadata::{rounded_integer, struct_of};
+use super::v1;
+use crate::error::{Error, Result};
+use crate::model::{
+    CorpusName, CorpusRef, FusionWeights, Grade, Include, Leg, LegSignal, ModelIds, Origin,
+    Outcome, QueryText, Retrieval, RetrievalOptions, RetrievalQuality, RetrievalRequest,
+    RetrievedChunk, ScoreKind, Signals, StageName, StageReport, TenantId,
+};
+
+/// Results when a request doesn't say.
+pub const DEFAULT_LIMIT: u32 = 10;
+/// The most results.
+pub const MAX_LIMIT: u32 = 100;
+/// The longest query in bytes.
+pub const MAX_QUERY_BYTES: usize = 8 * 1024;
+
+const MAX_K: i32 = 1000;
+const MAX_WEIGHT: f64 = 100.0;
+
+/// What this worker is configured for: options outside it are refused by name.
+#[derive(Debug, Clone)]
+pub struct RetrieveRules {
+    /// The configured legs.
+    pub legs: Vec<Leg>,
+    /// Whether legs are fused by RRF (else DBSF, which knows no k and no weights).
+    pub rrf: bool,
+    /// The enabled stages.
+    pub stages: Vec<StageName>,
+}
+
+/// Decodes and validates a request of this tenant.
+///
+/// # Errors
+/// `Malformed` for what can't be decoded, `InvalidField` for what is not allowed or not configured.
+pub fn decode_retrieve(
+    tenant: &TenantId,
+    body: &[u8],
+    encoding: Encoding,
+    rules: &RetrieveRules,
+) -> Result<RetrievalRequest> {
+    let request: v1::RetrieveRequest = decode(body, encoding)?;
+    let corpus = CorpusName::new(&request.corpus)?;
+    check_query(&request.query)?;
+    let filter = request.filter.map(filter_of).transpose()?;
+    if filter.is_some() && encoding == Encoding::Json && rounded_integer(body) {
+        return Err(Error::invalid_field("filter", "has an integer beyond 2^53"));
+    }
+    Ok(RetrievalRequest {
+        corpus: CorpusRef::new(tenant.clone(), corpus),
+        query: QueryText {
+            text: request.query,
+            expanded_text: None,
+            origin: Origin::Original,
+        },
+        limit: limit_of(request.limit)?,
+        filter,
+        options: options_of(request.options.unwrap_or_default(), rules)?,
+        explain: request.explain.unwrap_or(false),
+    })
+}
+
+fn check_query(query: &str) -> Result<()> {
+    if query.trim().is_empty() {
+        return Err(Error::invalid_field("query", "must not be blank"));
+    }
+    if query.len() > MAX_QUERY_BYTES {
+        return Err(Error::invalid_field(
+            "query",
+            "must not be longer than 8 KiB",
+        ));
+    }
+    Ok(())
+}
+
+fn limit_of(limit: Option<i32>) -> Result<u32> {
+    match limit.map(u32::try_from) {
+        None => Ok(DEFAULT_LIMIT),
+        Some(Ok(limit)) if (1..=MAX_LIMIT).contains(&limit) => Ok(limit),
+        Some(_) => Err(Error::invalid_field("limit", "must be 1 to 100")),
+    }
+}
+
+fn options_of(options: v1::RetrieveOptions, rules: &RetrieveRules) -> Result<RetrievalOptions> {
+    refuse_unbuilt(&options)?;
+    let min_relevance = ranged("options.minRelevance", options.min_relevance, 0.0, 1.0)?;
+    let min_dense = ranged("options.minDense", options.min_dense, -1.0, 1.0)?;
+    let fusion = fusion_of(options.fusion, rules)?;
+    let parsed = RetrievalOptions {
+        min_dense,
+        min_relevance,
+        fusion,
+        require: required(&options.require, rules)?,
+        include: include_of(&options.include)?,
+        max_chunks_per_document: chunks_per_document(options.max_chunks_per_document)?,
+    };
+    check_dense_floor(&parsed, rules)?;
+    check_relevance_floor(&parsed, rules)?;
+    Ok(parsed)
+}
+
+/// Options whose stage this version doesn't have yet are refused, never ignored.
+fn refuse_unbuilt(options: &v1::RetrieveOptions) -> Result<()> {
+    use v1::corrective::Mode;
+    use v1::expansion_options::Strategy;
+    let expansion = options.expansion.as_ref();
+    let expands = expansion.is_some_and(|e| {
+        e.hypotheticals.is_some()
+            || !matches!(
+                Strategy::try_from(e.strategy),
+                Ok(Strategy::Unspecified | Strategy::None)
+            )
+    });
+    let corrects = !matches!(
+        Mode::try_from(options.corrective),
+        Ok(Mode::Unspecified | Mode::Off)
+    );
+    let unbuilt = [
+        ("options.expansion", expands),
+        ("options.corrective", corrects),
+        ("options.rerank", options.rerank == Some(true)),
+        ("options.rerankAgainst", options.rerank_against != 0),
+    ];
+    match unbuilt.into_iter().find(|(_, asked)| *asked) {
+        Some((field, _)) => Err(Error::invalid_field(
+            field,
+            "needs a stage that this version doesn't have",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn ranged(field: &str, value: Option<f64>, low: f64, high: f64) -> Result<Option<f32>> {
+    match value {
+        None => Ok(None),
+        Some(v) if (low..=high).contains(&v) => Ok(Some(v as f32)),
+        Some(_) => Err(Error::invalid_field(
+            field,
+            format!("must be {low} to {high}"),
+        )),
+    }
+}
+
+fn fusion_of(fusion: Option<v1::FusionOptions>, rules: &RetrieveRules) -> Result<FusionWeights> {
+    let Some(fusion) = fusion else {
+        return Ok(FusionWeights::default());
+    };
+    let k = fusion.k.map(|k| match u32::try_from(k) {
+        Ok(k) if (1..=MAX_K as u32).contains(&k) => Ok(k),
+        _ => Err(Error::invalid_field(
+            "options.fusion.k",
+            "must be 1 to 1000",
+        )),
+    });
+    let weight =
+        |field: &str, value| ranged(&format!("options.fusion.{field}"), value, 0.0, MAX_WEIGHT);
+    let weights = FusionWeights {
+        k: k.transpose()?,
+        dense: weight("denseWeight", fusion.dense_weight)?,
+        sparse: weight("sparseWeight", fusion.sparse_weight)?,
+        bm25: weight("bm25Weight", fusion.bm25_weight)?,
+    };
+    if !rules.rrf && weights != FusionWeights::default() {
+        return Err(Error::invalid_field(
+            "options.fusion",
+            "has no meaning with dbsf fusion",
+        ));
+    }
+    check_weights(&weights, rules)?;
+    Ok(weights)
+}
+
+/// A weight needs its leg, and at least one leg must be left.
+fn check_weights(weights: &FusionWeights, rules: &RetrieveRules) -> Result<()> {
+    for (leg, weight, field) in weighted(weights) {
+        if weight.is_some_and(|w| w > 0.0) && !rules.legs.contains(&leg) {
+            return Err(Error::invalid_field(
+                field,
+                "names a leg that is not in retrieval.legs",
+            ));
+        }
+    }
+    let left = weighted(weights)
+        .into_iter()
+        .any(|(leg, weight, _)| rules.legs.contains(&leg) && weight.is_none_or(|w| w > 0.0));
+    if left {
+        Ok(())
+    } else {
+        Err(Error::invalid_field(
+            "options.fusion",
+            "must leave one leg a weight above 0",
+        ))
+    }
+}
+
+fn weighted(weights: &FusionWeights) -> [(Leg, Option<f32>, &'static str); 3] {
+    [
+        (Leg::Dense, weights.dense, "options.fusion.denseWeight"),
+        (Leg::Sparse, weights.sparse, "options.fusion.sparseWeight"),
+        (Leg::Bm25, weights.bm25, "options.fusion.bm25Weight"),
+    ]
+}
+
+fn check_dense_floor(options: &RetrievalOptions, rules: &RetrieveRules) -> Result<()> {
+    let dense = rules.legs.contains(&Leg::Dense) && options.fusion.dense.is_none_or(|w| w > 0.0);
+    if options.min_dense.is_some() && !dense {
+        return Err(Error::invalid_field(
+            "options.minDense",
+            "needs the dense leg",
+        ));
+    }
+    Ok(())
+}
+
+fn check_relevance_floor(options: &RetrievalOptions, rules: &RetrieveRules) -> Result<()> {
+    let asked: Vec<Leg> = weighted(&options.fusion)
+        .into_iter()
+        .filter(|(leg, weight, _)| rules.legs.contains(leg) && weight.is_none_or(|w| w > 0.0))
+        .map(|(leg, _, _)| leg)
+        .collect();
+    if options.min_relevance.is_some() && asked != [Leg::Dense] {
+        return Err(Error::invalid_field(
+            "options.minRelevance",
+            "needs a final score of COSINE or CROSS_ENCODER; fused scores are no confidence",
+        ));
+    }
+    Ok(())
+}
+
+fn required(names: &[String], rules: &RetrieveRules) -> Result<Vec<StageName>> {
+    let stage = |name: &String| {
+        StageName::parse(name)
+            .filter(|stage| rules.stages.contains(stage))
+            .ok_or_else(|| {
+                Error::invalid_field("options.require", "names a stage that is not enabled")
+            })
+    };
+    names.iter().map(stage).collect()
+}
+
+fn include_of(parts: &[i32]) -> Result<Include> {
+    use v1::include::Part;
+    if parts.is_empty() {
+        return Ok(Include::default());
+    }
+    let mut include = Include {
+        content: false,
+        metadata: false,
+    };
+    for part in parts {
+        match Part::try_from(*part) {
+            Ok(Part::Content) => include.content = true,
+            Ok(Part::Metadata) => include.metadata = true,
+            Ok(Part::Unspecified) | Err(_) => {
+                return Err(Error::invalid_field(
+                    "options.include",
+                    "must be CONTENT or METADATA",
+                ));
+            }
+        }
+    }
+    Ok(include)
+}
+
+fn chunks_per_document(most: Option<i32>) -> Result<Option<u32>> {
+    match most.map(u32::try_from) {
+        None => Ok(None),
+        Some(Ok(most)) if most >= 1 => Ok(Some(most)),
+        Some(_) => Err(Error::invalid_field(
+            "options.maxChunksPerDocument",
+            "must be at least 1",
+        )),
+    }
+}
+
+/// Encodes a reply.
+pub fn retrieve_response(
+    request: &RetrievalRequest,
+    retrieval: &Retrieval,
+    retrieval_id: &str,
+    request_id: &str,
+    models: &ModelIds,
+) -> v1::RetrieveResponse {
+    let corpus = request.corpus.corpus.as_str();
+    let include = request.options.include;
+    v1::RetrieveResponse {
+        retrieval_id: retrieval_id.to_owned(),
+        request_id: request_id.to_owned(),
+        outcome: outcome(retrieval.outcome).into(),
+        results: retrieval
+            .results
+            .iter()
+            .map(|c| chunk(corpus, c, include))
+            .collect(),
+        quality: Some(quality(&retrieval.quality)),
+        queries: retrieval.queries.iter().map(query).collect(),
+        stages: retrieval.stages.iter().map(stage).collect(),
+        degraded: retrieval
+            .degraded
+            .iter()
+            .map(|s| s.name().to_owned())
+            .collect(),
+        warnings: retrieval.warnings.clone(),
+        models: Some(models_of(models)),
+        truncated: false,
+        omitted: 0,
+    }
+}
+
+/// Encodes model ids.
+pub(super) fn models_of(models: &ModelIds) -> v1::Models {
+    v1::Models {
+        dense: models.dense.clone(),
+        sparse: models.sparse.clone(),
+        cross_encoder: models.cross_encoder.clone(),
+    }
+}
+
+fn outcome(outcome: Outcome) -> v1::outcome::Kind {
+    match outcome {
+        Outcome::Ok => v1::outcome::Kind::Ok,
+        Outcome::NoCorpus => v1::outcome::Kind::NoCorpus,
+        Outcome::NoMatch => v1::outcome::Kind::NoMatch,
+        Outcome::NoRelevantContext => v1::outcome::Kind::NoRelevantContext,
+    }
+}
+
+fn chunk(corpus: &str, chunk: &RetrievedChunk, include: Include) -> v1::RetrievedChunk {
+    v1::RetrievedChunk {
+        chunk_id: chunk.chunk_id.to_string(),
+        corpus: corpus.to_owned(),
+        document_id: chunk.document_id.as_str().to_owned(),
+        document_sequence: chunk.document_sequence,
+        ordinal: chunk.ordinal,
+        span: chunk.span.map(|s| v1::Span {
+            start: s.start,
+            end: s.end,
+        }),
+        content: if include.content {
+            chunk.content.clone()
+        } else {
+            String::new()
+        },
+        content_hash: chunk.content_hash.clone(),
+        metadata: include.metadata.then(|| struct_of(&chunk.metadata)),
+        relevance_score: f64::from(chunk.relevance),
+        score_kind: score_kind(chunk.score_kind).into(),
+        grade: grade(chunk.grade).into(),
+        signals: Some(signals(&chunk.signals)),
+    }
+}
+
+fn score_kind(kind: ScoreKind) -> v1::score::Kind {
+    match kind {
+        ScoreKind::Cosine => v1::score::Kind::Cosine,
+        ScoreKind::SparseDot => v1::score::Kind::SparseDot,
+        ScoreKind::Bm25 => v1::score::Kind::Bm25,
+        ScoreKind::Rrf => v1::score::Kind::Rrf,
+        ScoreKind::Dbsf => v1::score::Kind::Dbsf,
+        ScoreKind::CrossEncoder => v1::score::Kind::CrossEncoder,
+    }
+}
+
+fn grade(grade: Grade) -> v1::grade::Kind {
+    match grade {
+        Grade::Correct => v1::grade::Kind::Correct,
+        Grade::Ambiguous => v1::grade::Kind::Ambiguous,
+        Grade::Incorrect => v1::grade::Kind::Incorrect,
+        Grade::Ungraded => v1::grade::Kind::Ungraded,
+    }
+}
+
+fn signals(signals: &Signals) -> v1::Signals {
+    let leg = |signal: Option<LegSignal>| {
+        signal.map(|s| v1::LegSignal {
+            score: f64::from(s.score),
+            rank: s.rank,
+        })
+    };
+    v1::Signals {
+        dense: leg(signals.dense),
+        sparse: leg(signals.sparse),
+        bm25: leg(signals.bm25),
+        fused: signals.fused.map(f64::from),
+        cross_encoder_logit: signals.cross_encoder.as_ref().map(|s| f64::from(s.value)),
+    }
+}
+
+fn quality(quality: &RetrievalQuality) -> v1::Quality {
+    v1::Quality {
+        retrieved: quality.correct + quality.ambiguous + quality.incorrect,
+        correct: quality.correct,
+        ambiguous: quality.ambiguous,
+        incorrect: quality.incorrect,
+        corrected: quality.corrected,
+    }
+}
+
+fn query(query: &QueryText) -> v1::Query {
+    let origin = match query.origin {
+        Origin::Original => v1::query::Origin::Original,
+        Origin::Template => v1::query::Origin::Template,
+        Origin::Hyde => v1::query::Origin::Hyde,
+        Origin::StepBack => v1::query::Origin::StepBack,
+    };
+    v1::Query {
+        text: query.text.clone(),
+        expanded_text: query.expanded_text.clone().unwrap_or_default(),
+        origin: origin.into(),
+    }
+}
+
+fn stage(report: &StageReport) -> v1::StageReport {
+    v1::StageReport {
+        name: report.stage.name().to_owned(),
+        duration_ms: report.duration.as_secs_f64() * 1_000.0,
+        inputs: report.inputs,
+        outputs: report.outputs,
+        model_calls: report.model_calls,
+    }
+}
