@@ -16,4 +16,6 @@ pub mod retrieval;
 pub mod adapters;
 // L4: the edge
 pub mod config;
+pub mod telemetry;
+pub mod transport;
 pub mod wire;

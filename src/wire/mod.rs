@@ -25,7 +25,8 @@ pub use errors::error_response;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};
 pub use metadata::struct_of;
 pub use retrieve::{
-    DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, RetrieveRules, decode_retrieve, retrieve_response,
+    DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, RetrieveRules, decode_retrieve, encode_within,
+    retrieve_response,
 };
 pub use timestamp::WireTimestamp;
 

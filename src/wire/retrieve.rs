@@ -1,6 +1,6 @@
 //! Retrieval requests and replies to and from the wire.
 
-use super::encoding::{Encoding, decode};
+use super::encoding::{Encoding, decode, encode};
 use super::filter::filter_of;
 use super::metadata::{rounded_integer, struct_of};
 use super::v1;
@@ -420,5 +420,176 @@ fn stage(report: &StageReport) -> v1::StageReport {
         inputs: report.inputs,
         outputs: report.outputs,
         model_calls: report.model_calls,
+    }
+}
+
+/// Encodes a reply that fits into `limit` bytes: results are dropped from the end, and counted, until it does.
+pub fn encode_within(
+    mut response: v1::RetrieveResponse,
+    encoding: Encoding,
+    limit: usize,
+) -> Vec<u8> {
+    loop {
+        let body = encode(&response, encoding);
+        if body.len() <= limit || response.results.is_empty() {
+            return body;
+        }
+        // Results are of like size: drop about as many as are too much, at least one.
+        let results = response.results.len();
+        let fitting = (results * limit / body.len()).min(results - 1);
+        response.results.truncate(fitting);
+        response.truncated = true;
+        response.omitted += u32::try_from(results - fitting).unwrap_or(u32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn rules() -> RetrieveRules {
+        RetrieveRules {
+            legs: vec![Leg::Dense, Leg::Sparse],
+            rrf: true,
+            stages: vec![StageName::Hybrid],
+        }
+    }
+
+    fn decoded_with(json: &str, rules: &RetrieveRules) -> Result<RetrievalRequest> {
+        let tenant = TenantId::mint("t1").expect("valid");
+        decode_retrieve(&tenant, json.as_bytes(), Encoding::Json, rules)
+    }
+
+    fn decoded(options: &str) -> Result<RetrievalRequest> {
+        decoded_with(
+            &format!(r#"{{"corpus":"c","query":"q",{options}}}"#),
+            &rules(),
+        )
+    }
+
+    fn refused(options: &str) -> String {
+        let error = decoded(options).expect_err(options);
+        assert_eq!(error.kind(), ErrorKind::InvalidField, "{options}");
+        error.field().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn both_spellings_and_all_defaults() {
+        let request =
+            decoded(r#""options":{"max_chunks_per_document":2,"minDense":0.5}"#).expect("valid");
+        assert_eq!(request.limit, DEFAULT_LIMIT);
+        assert_eq!(request.options.max_chunks_per_document, Some(2));
+        assert_eq!(request.options.min_dense, Some(0.5));
+        assert_eq!(request.options.include, Include::default());
+        assert!(!request.explain);
+    }
+
+    #[test]
+    fn limits_are_one_to_a_hundred() {
+        assert_eq!(decoded(r#""limit":100"#).expect("valid").limit, 100);
+        for bad in ["-1", "0", "101"] {
+            assert_eq!(refused(&format!(r#""limit":{bad}"#)), "limit");
+        }
+    }
+
+    #[test]
+    fn a_stage_that_is_not_there_is_named() {
+        for (options, field) in [
+            (
+                r#""options":{"expansion":{"strategy":"HYDE"}}"#,
+                "options.expansion",
+            ),
+            (r#""options":{"corrective":"FILTER"}"#, "options.corrective"),
+            (r#""options":{"rerank":true}"#, "options.rerank"),
+            (
+                r#""options":{"rerankAgainst":"BEST_QUERY"}"#,
+                "options.rerankAgainst",
+            ),
+            (r#""options":{"require":["reranking"]}"#, "options.require"),
+            (
+                r#""options":{"fusion":{"bm25Weight":1}}"#,
+                "options.fusion.bm25Weight",
+            ),
+        ] {
+            assert_eq!(refused(options), field);
+        }
+        let off = r#""options":{"expansion":{"strategy":"NONE"},"corrective":"OFF","rerank":false,"require":["hybrid"]}"#;
+        assert!(decoded(off).is_ok());
+    }
+
+    #[test]
+    fn fusion_options_are_checked_together() {
+        for (options, field) in [
+            (r#""options":{"fusion":{"k":0}}"#, "options.fusion.k"),
+            (r#""options":{"fusion":{"k":1001}}"#, "options.fusion.k"),
+            (
+                r#""options":{"fusion":{"denseWeight":-1}}"#,
+                "options.fusion.denseWeight",
+            ),
+            (
+                r#""options":{"fusion":{"denseWeight":0,"sparseWeight":0}}"#,
+                "options.fusion",
+            ),
+            (
+                r#""options":{"fusion":{"denseWeight":0},"minDense":0.2}"#,
+                "options.minDense",
+            ),
+            (r#""options":{"minRelevance":0.2}"#, "options.minRelevance"),
+            (
+                r#""options":{"include":["PART_UNSPECIFIED"]}"#,
+                "options.include",
+            ),
+            (
+                r#""options":{"maxChunksPerDocument":0}"#,
+                "options.maxChunksPerDocument",
+            ),
+        ] {
+            assert_eq!(refused(options), field);
+        }
+        let dense_only = r#""options":{"fusion":{"sparseWeight":0},"minRelevance":0.2}"#;
+        assert!(decoded(dense_only).is_ok());
+        let dbsf = RetrieveRules {
+            rrf: false,
+            ..rules()
+        };
+        let with_k = r#"{"corpus":"c","query":"q","options":{"fusion":{"k":60}}}"#;
+        assert!(decoded_with(with_k, &dbsf).is_err());
+    }
+
+    #[test]
+    fn queries_are_bounded() {
+        let query =
+            |text: &str| decoded_with(&format!(r#"{{"corpus":"c","query":"{text}"}}"#), &rules());
+        assert!(query(&"x".repeat(MAX_QUERY_BYTES)).is_ok());
+        for bad in [" \u{3000} ".to_owned(), "x".repeat(MAX_QUERY_BYTES + 1)] {
+            assert_eq!(query(&bad).expect_err("refused").field(), Some("query"));
+        }
+    }
+
+    #[test]
+    fn a_reply_is_cut_to_the_limit_and_says_so() {
+        let result = v1::RetrievedChunk {
+            content: "x".repeat(1000),
+            ..v1::RetrievedChunk::default()
+        };
+        let response = v1::RetrieveResponse {
+            results: vec![result; 50],
+            ..v1::RetrieveResponse::default()
+        };
+        let body = encode_within(response, Encoding::Json, 10_000);
+        assert!(body.len() <= 10_000);
+        let back: v1::RetrieveResponse = decode(&body, Encoding::Json).expect("valid");
+        assert!(back.truncated && !back.results.is_empty());
+        assert_eq!(back.omitted as usize + back.results.len(), 50);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_panic(body in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+            let tenant = TenantId::mint("t1").expect("valid");
+            let _ = decode_retrieve(&tenant, &body, Encoding::Protobuf, &rules());
+            let _ = decode_retrieve(&tenant, &body, Encoding::Json, &rules());
+        }
     }
 }

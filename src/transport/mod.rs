@@ -1,0 +1,5 @@
+//! Transports. Today there is one.
+//!
+//! Layer 4.
+
+pub mod nats;

@@ -1,0 +1,223 @@
+//! A caller's side of the wire, for the command line and benchmarks: any NATS client can do the same.
+
+use std::time::Duration;
+
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::{HeaderMap, RequestErrorKind, Subscriber};
+use bytes::Bytes;
+use futures::StreamExt;
+use uuid::Uuid;
+
+use super::connect::Connection;
+use super::headers::{CONTENT_TYPE, Headers, REQUEST_ID, TIMEOUT};
+use super::subjects;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{IngestResult, JobId, RequestId, TenantId};
+use crate::wire::{Encoding, decode, encode, job_result, v1};
+
+/// A duplicate for a job that was never sent means that somebody else used the id: a few new ones are tried.
+const NEW_IDS: usize = 3;
+const BACKLOG_RETRY: Duration = Duration::from_millis(200);
+
+/// A client acting for one tenant.
+#[derive(Debug, Clone)]
+pub struct Client {
+    connection: Connection,
+    tenant: TenantId,
+}
+
+/// A job that the stream has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobReceipt {
+    /// The job's name.
+    pub job_id: JobId,
+    /// Its stream sequence.
+    pub sequence: u64,
+}
+
+/// A reply: the answer, or the error the worker told.
+#[derive(Debug, Clone)]
+pub enum Reply<M> {
+    /// The answer.
+    Answer(M),
+    /// The worker's error.
+    Refused(v1::ErrorResponse),
+}
+
+impl Client {
+    /// A client over a connection.
+    pub fn new(connection: Connection, tenant: TenantId) -> Self {
+        Self { connection, tenant }
+    }
+
+    /// Asks `rag.<verb>.<tenant>` and waits up to `budget`.
+    ///
+    /// # Errors
+    /// `DependencyFailed` when no worker listens, `Timeout` when none answers in time.
+    pub async fn request<Q, A>(
+        &self,
+        verb: &str,
+        question: &Q,
+        budget: Duration,
+    ) -> Result<Reply<A>>
+    where
+        Q: prost::Message + serde::Serialize,
+        A: prost::Message + Default + serde::de::DeserializeOwned,
+    {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, Encoding::Protobuf.content_type());
+        headers.insert(TIMEOUT, budget.as_millis().max(1).to_string().as_str());
+        let request = async_nats::Request::new()
+            .payload(encode(question, Encoding::Protobuf).into())
+            .headers(headers)
+            // The worker answers in the budget; the way there and back comes on top.
+            .timeout(Some(budget + Duration::from_millis(500)));
+        let subject = subjects::request(verb, &self.tenant);
+        let reply = self
+            .connection
+            .client
+            .send_request(subject, request)
+            .await
+            .map_err(|e| match e.kind() {
+                RequestErrorKind::NoResponders => Error::dependency(
+                    format!("no worker serves rag.{verb}.*: is one running and ready?"),
+                    e,
+                ),
+                RequestErrorKind::TimedOut => {
+                    Error::new(ErrorKind::Timeout, "no reply in time").caused_by(e)
+                }
+                _ => Error::dependency("the request failed", e),
+            })?;
+        let headers = Headers::of(reply.headers.as_ref());
+        let encoding = headers.encoding()?;
+        if headers.get("Nats-Service-Error-Code").is_some() {
+            return Ok(Reply::Refused(decode(&reply.payload, encoding)?));
+        }
+        Ok(Reply::Answer(decode(&reply.payload, encoding)?))
+    }
+
+    /// Subscribes to every result of this tenant, from now on.
+    ///
+    /// # Errors
+    /// `DependencyFailed`.
+    pub async fn results(&self) -> Result<Results> {
+        let subject = format!("rag.result.{}.*", self.tenant);
+        let failed = |e| Error::dependency("results can't be subscribed to", e);
+        let subscriber = self
+            .connection
+            .client
+            .subscribe(subject)
+            .await
+            .map_err(failed)?;
+        self.connection
+            .client
+            .flush()
+            .await
+            .map_err(|e| Error::dependency("results can't be subscribed to", e))?;
+        Ok(Results { subscriber })
+    }
+
+    /// Publishes a job and waits until the stream has it; waits for room while the tenant's backlog is full.
+    ///
+    /// # Errors
+    /// `TooLarge` for a body above the stream's limit, `DependencyFailed` otherwise.
+    pub async fn publish(&self, job: &v1::IngestRequest) -> Result<JobReceipt> {
+        let name = Uuid::new_v4().simple().to_string();
+        let body = Bytes::from(encode(job, Encoding::Protobuf));
+        for _ in 0..NEW_IDS {
+            let ack = self.publish_once(&name, body.clone()).await?;
+            if !ack.duplicate {
+                let request = RequestId::parse(&name);
+                let job_id = JobId::derive(request.as_ref(), ack.sequence);
+                return Ok(JobReceipt {
+                    job_id,
+                    sequence: ack.sequence,
+                });
+            }
+        }
+        Err(Error::internal("every message id was taken"))
+    }
+
+    async fn publish_once(
+        &self,
+        name: &str,
+        body: Bytes,
+    ) -> Result<async_nats::jetstream::publish::PublishAck> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, Encoding::Protobuf.content_type());
+        headers.insert(REQUEST_ID, name);
+        headers.insert("Nats-Msg-Id", Uuid::new_v4().simple().to_string().as_str());
+        loop {
+            let subject = subjects::ingest(&self.tenant);
+            let publish = self.connection.jetstream.publish_with_headers(
+                subject,
+                headers.clone(),
+                body.clone(),
+            );
+            let error = match publish.await {
+                Ok(ack) => match ack.await {
+                    Ok(ack) => return Ok(ack),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            match published(error) {
+                Some(error) => return Err(error),
+                None => tokio::time::sleep(BACKLOG_RETRY).await,
+            }
+        }
+    }
+}
+
+/// `None`: the tenant's backlog is full; there will be room.
+fn published(error: async_nats::jetstream::context::PublishError) -> Option<Error> {
+    let text = format!("{error:?} {error}");
+    if text.contains("10077") || text.contains("maximum messages per subject") {
+        return None;
+    }
+    let too_large = text.contains("10054")
+        || text.contains("message size exceeds")
+        || text.contains("MaxPayloadExceeded");
+    if too_large {
+        return Some(
+            Error::new(
+                ErrorKind::TooLarge,
+                "the job is larger than the ingest stream takes",
+            )
+            .caused_by(error),
+        );
+    }
+    Some(match error.kind() {
+        PublishErrorKind::StreamNotFound => {
+            Error::dependency("the ingest stream doesn't exist: run `ragbus setup`", error)
+        }
+        PublishErrorKind::TimedOut => {
+            Error::new(ErrorKind::Timeout, "the ingest stream doesn't answer").caused_by(error)
+        }
+        _ => Error::dependency("the job could not be published", error),
+    })
+}
+
+/// Results as they come.
+#[derive(Debug)]
+pub struct Results {
+    subscriber: Subscriber,
+}
+
+impl Results {
+    /// The next result; `None` when the connection is closed. Messages that are no results are passed over.
+    pub async fn next(&mut self) -> Option<IngestResult> {
+        while let Some(message) = self.subscriber.next().await {
+            let headers = Headers::of(message.headers.as_ref());
+            let decoded = headers
+                .encoding()
+                .and_then(|encoding| decode::<v1::IngestResult>(&message.payload, encoding))
+                .and_then(job_result);
+            match decoded {
+                Ok(result) => return Some(result),
+                Err(error) => tracing::debug!(error = %error.chain(), "not a result"),
+            }
+        }
+        None
+    }
+}

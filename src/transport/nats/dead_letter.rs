@@ -1,0 +1,158 @@
+//! Dead letters: the original body and headers with the reason, in `rag.dlq.<tenant>`.
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::connect::Connection;
+use super::headers::{Headers, ORIGIN_SEQUENCE};
+use super::subjects;
+use crate::error::{Error, Result};
+use crate::model::TenantId;
+
+/// How much of a body that doesn't fit is kept.
+const KEPT: usize = 64 * 1024;
+
+/// A job that failed for good.
+pub(super) struct DeadLetter<'a> {
+    pub tenant: Option<&'a TenantId>,
+    pub headers: &'a Headers,
+    pub body: &'a Bytes,
+    pub error: &'a Error,
+    pub attempts: u64,
+    /// The stream sequence of the job.
+    pub sequence: u64,
+    /// The sequence it had first.
+    pub origin: u64,
+}
+
+/// Publishes the letter and waits until the stream has it; twice is harmless.
+///
+/// # Errors
+/// `DependencyFailed`.
+pub(super) async fn publish(connection: &Connection, letter: &DeadLetter<'_>) -> Result<()> {
+    let subject = subjects::dead_letters(letter.tenant);
+    let (headers, body) = message(letter, connection.max_payload());
+    let publish = connection
+        .jetstream
+        .publish_with_headers(subject, headers, body);
+    let failed = |e| Error::dependency("a dead letter could not be stored", e);
+    publish.await.map_err(failed)?.await.map_err(failed)?;
+    Ok(())
+}
+
+fn message(letter: &DeadLetter<'_>, max_payload: usize) -> (HeaderMap, Bytes) {
+    let mut headers = HeaderMap::new();
+    for (name, value) in letter.headers.entries() {
+        // `Nats-` headers act on the server: a caller's are kept under another name, and its origin is replaced by ours.
+        let lower = name.to_ascii_lowercase();
+        if lower.starts_with("nats-") {
+            headers.append(format!("Rag-Original-{name}").as_str(), value.as_str());
+        } else if !lower.starts_with("rag-dead-") && lower != "rag-origin-sequence" {
+            headers.append(name.as_str(), value.as_str());
+        }
+    }
+    headers.insert(
+        "Nats-Msg-Id",
+        format!("RAG_INGEST:{}", letter.sequence).as_str(),
+    );
+    headers.insert("Rag-Dead-Reason", letter.error.kind().name());
+    headers.insert(
+        "Rag-Dead-Message",
+        one_line(letter.error.message()).as_str(),
+    );
+    headers.insert("Rag-Dead-Stage", letter.error.stage().unwrap_or_default());
+    headers.insert(
+        "Rag-Dead-Field",
+        one_line(letter.error.field().unwrap_or_default()).as_str(),
+    );
+    headers.insert("Rag-Dead-Attempts", letter.attempts.to_string().as_str());
+    headers.insert(ORIGIN_SEQUENCE, letter.origin.to_string().as_str());
+    let size: usize = headers
+        .iter()
+        .flat_map(|(name, values)| {
+            values
+                .iter()
+                .map(move |v| name.to_string().len() + v.as_str().len() + 4)
+        })
+        .sum();
+    // A safety margin for the header block's own framing.
+    if size + letter.body.len() + 64 <= max_payload {
+        return (headers, letter.body.clone());
+    }
+    headers.insert(
+        "Rag-Dead-Body-Sha256",
+        format!("{:x}", Hex(&Sha256::digest(letter.body))).as_str(),
+    );
+    headers.insert(
+        "Rag-Dead-Body-Bytes",
+        letter.body.len().to_string().as_str(),
+    );
+    (headers, letter.body.slice(..letter.body.len().min(KEPT)))
+}
+
+/// Header values are one line.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::LowerHex for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn letter_of<'a>(headers: &'a Headers, body: &'a Bytes, error: &'a Error) -> DeadLetter<'a> {
+        DeadLetter {
+            tenant: None,
+            headers,
+            body,
+            error,
+            attempts: 1,
+            sequence: 7,
+            origin: 5,
+        }
+    }
+
+    #[test]
+    fn the_original_is_kept_and_server_headers_are_disarmed() {
+        let mut map = HeaderMap::new();
+        map.insert("Nats-Rollup", "all");
+        map.insert("Rag-Request-Id", "abc");
+        map.insert("Rag-Origin-Sequence", "1");
+        let headers = Headers::of(Some(&map));
+        let error = Error::new(ErrorKind::Malformed, "line\nbreak");
+        let body = Bytes::from_static(b"body");
+        let (headers, kept) = message(&letter_of(&headers, &body, &error), 1_000_000);
+        let get = |name: &str| headers.get(name).map(|v| v.as_str().to_owned());
+        assert_eq!(kept, body);
+        assert_eq!(get("Nats-Rollup"), None);
+        assert_eq!(get("Rag-Original-Nats-Rollup").as_deref(), Some("all"));
+        assert_eq!(get("Rag-Request-Id").as_deref(), Some("abc"));
+        assert_eq!(get("Rag-Origin-Sequence").as_deref(), Some("5"));
+        assert_eq!(get("Rag-Dead-Message").as_deref(), Some("line break"));
+    }
+
+    #[test]
+    fn what_does_not_fit_leaves_a_hash_and_its_beginning() {
+        let headers = Headers::default();
+        let error = Error::new(ErrorKind::TooLarge, "x");
+        let body = Bytes::from(vec![b'x'; 100_000]);
+        let (headers, kept) = message(&letter_of(&headers, &body, &error), 90_000);
+        assert_eq!(kept.len(), KEPT);
+        assert!(
+            headers
+                .get("Rag-Dead-Body-Sha256")
+                .is_some_and(|h| h.as_str().len() == 64)
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! `$SRV.PING|INFO|STATS`: the NATS service protocol (ADR-32), so that `nats service ls` finds workers.
+//!
+//! Answered only while the worker can serve, and only at allowed addresses.
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::connect::Connection;
+use super::reply::ReplyRule;
+use crate::error::{Error, Result};
+use crate::model::Timestamp;
+use crate::telemetry::Health;
+
+const NAME: &str = "ragbus";
+
+/// Answers discovery requests.
+#[derive(Debug)]
+pub struct Discovery {
+    connection: Connection,
+    rule: ReplyRule,
+    health: Health,
+    worker: String,
+    verbs: Vec<&'static str>,
+    started: String,
+}
+
+impl Discovery {
+    /// For a worker with these endpoints.
+    pub fn new(
+        connection: Connection,
+        rule: ReplyRule,
+        health: Health,
+        worker: String,
+        verbs: Vec<&'static str>,
+    ) -> Self {
+        let started = jiff::Timestamp::from_microsecond(Timestamp::now().as_micros());
+        Self {
+            connection,
+            rule,
+            health,
+            worker,
+            verbs,
+            started: started.map(|t| t.to_string()).unwrap_or_default(),
+        }
+    }
+
+    /// Answers until `stop`.
+    ///
+    /// # Errors
+    /// `DependencyFailed` when the subscription is refused.
+    pub async fn run(self, stop: CancellationToken) -> Result<()> {
+        let failed = |e| Error::dependency("the discovery subscription was refused", e);
+        let client = &self.connection.client;
+        let mut requests = client.subscribe("$SRV.>").await.map_err(failed)?;
+        loop {
+            let request = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                request = requests.next() => request,
+            };
+            let Some(request) = request else {
+                return Ok(());
+            };
+            let Some(address) = request.reply.filter(|a| self.rule.allows(a, None)) else {
+                continue;
+            };
+            let Some(body) = self
+                .body(&request.subject)
+                .filter(|_| self.health.is_ready())
+            else {
+                continue;
+            };
+            if let Err(error) = client.publish(address, body.to_string().into()).await {
+                tracing::debug!(error = %error, "a discovery reply could not be sent");
+            }
+        }
+    }
+
+    /// `$SRV.<verb>[.<name>[.<id>]]` for this worker.
+    fn body(&self, subject: &str) -> Option<Value> {
+        let mut tokens = subject.split('.').skip(1);
+        let verb = tokens.next()?;
+        let name = tokens.next().is_none_or(|name| name == NAME);
+        let id = tokens.next().is_none_or(|id| id == self.worker);
+        if !(name && id && tokens.next().is_none()) {
+            return None;
+        }
+        let mut body = json!({
+            "name": NAME,
+            "id": self.worker,
+            "version": env!("CARGO_PKG_VERSION"),
+            "metadata": {},
+        });
+        let (kind, more) = match verb {
+            "PING" => ("ping", json!({})),
+            "INFO" => (
+                "info",
+                json!({
+                    "description": "retrieval over NATS request/reply",
+                    "endpoints": self.verbs.iter().map(|verb| self.endpoint(verb)).collect::<Vec<_>>(),
+                }),
+            ),
+            "STATS" => (
+                "stats",
+                json!({
+                    "started": self.started,
+                    "endpoints": self.verbs.iter().map(|verb| self.endpoint(verb)).collect::<Vec<_>>(),
+                }),
+            ),
+            _ => return None,
+        };
+        body["type"] = json!(format!("io.nats.micro.v1.{kind}_response"));
+        for (key, value) in more.as_object()? {
+            body[key] = value.clone();
+        }
+        Some(body)
+    }
+
+    fn endpoint(&self, verb: &str) -> Value {
+        json!({
+            "name": verb,
+            "subject": format!("rag.{verb}.*"),
+            "queue_group": format!("rag-{verb}"),
+            "metadata": {},
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! What becomes of a job that failed: the one place that decides it.
+
+use std::time::Duration;
+
+use crate::error::ErrorKind;
+
+/// The delivery at which an internal error, or a crash, becomes a dead letter.
+pub const MAX_ATTEMPTS: u64 = 6;
+
+/// Shortest delay before a redelivery: longer than a store may still apply a write whose outcome is unknown.
+pub(super) const SHORTEST_DELAY: Duration = Duration::from_secs(2);
+const DELAYS: [Duration; 4] = [
+    SHORTEST_DELAY,
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+];
+
+/// What to do with a failed delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// Deliver it again after this time.
+    Retry(Duration),
+    /// Move it to the dead letters; its result is `FAILED`.
+    DeadLetter,
+}
+
+/// From error kind and delivery count (from 1) to a disposition. Exhaustive on purpose.
+pub const fn disposition(kind: ErrorKind, delivery: u64) -> Disposition {
+    match kind {
+        ErrorKind::Malformed
+        | ErrorKind::TenantInvalid
+        | ErrorKind::NotFound
+        | ErrorKind::SchemaConflict
+        | ErrorKind::TooLarge
+        | ErrorKind::UnsupportedEncoding
+        | ErrorKind::InvalidField => Disposition::DeadLetter,
+        // Somebody else's trouble is never the job's: it waits as long as it takes.
+        ErrorKind::TenantLimit
+        | ErrorKind::DependencyFailed
+        | ErrorKind::Overloaded
+        | ErrorKind::Draining
+        | ErrorKind::RequiredStageDegraded
+        | ErrorKind::Timeout => Disposition::Retry(delay(delivery)),
+        ErrorKind::Internal => {
+            if delivery >= MAX_ATTEMPTS {
+                Disposition::DeadLetter
+            } else {
+                Disposition::Retry(delay(delivery))
+            }
+        }
+    }
+}
+
+const fn delay(delivery: u64) -> Duration {
+    let index = if delivery == 0 { 0 } else { delivery - 1 };
+    if index < DELAYS.len() as u64 {
+        DELAYS[index as usize]
+    } else {
+        DELAYS[DELAYS.len() - 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permanent_errors_die_at_once_and_dependencies_never() {
+        assert_eq!(
+            disposition(ErrorKind::Malformed, 1),
+            Disposition::DeadLetter
+        );
+        assert_eq!(
+            disposition(ErrorKind::SchemaConflict, 1),
+            Disposition::DeadLetter
+        );
+        for delivery in [1, 6, 600] {
+            let kept = disposition(ErrorKind::DependencyFailed, delivery);
+            assert!(matches!(kept, Disposition::Retry(_)));
+        }
+    }
+
+    #[test]
+    fn an_internal_error_dies_at_the_sixth_delivery() {
+        assert!(matches!(
+            disposition(ErrorKind::Internal, 5),
+            Disposition::Retry(_)
+        ));
+        assert_eq!(disposition(ErrorKind::Internal, 6), Disposition::DeadLetter);
+    }
+
+    #[test]
+    fn delays_grow_and_end() {
+        let waits: Vec<u64> = (1..=6)
+            .map(|d| match disposition(ErrorKind::Overloaded, d) {
+                Disposition::Retry(wait) => wait.as_secs(),
+                Disposition::DeadLetter => 0,
+            })
+            .collect();
+        assert_eq!(waits, [2, 10, 60, 300, 300, 300]);
+    }
+}

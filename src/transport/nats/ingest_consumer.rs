@@ -1,0 +1,219 @@
+//! Pulls ingest jobs: first a permit, then one message from the next lane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{Consumer, pull};
+use futures::StreamExt;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connect::Connection;
+use super::gate::Gate;
+use super::ingest_job::JobRunner;
+use super::lanes::Lanes;
+use super::topology::{HINTS, INGEST, LANES, lane_consumer};
+use super::{subjects, verify};
+use crate::error::{Error, Result};
+use crate::ingest::IngestProcessor;
+use crate::spi::{DocumentRegistry, VectorStore};
+use crate::telemetry::{Health, Metrics};
+use crate::wire::IngestLimits;
+
+const CONDITION: &str = "ingest";
+const RETRY: Duration = Duration::from_secs(1);
+const PULL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the ingest role is made of.
+#[derive(Debug, Clone)]
+pub struct IngestContext {
+    /// The connection.
+    pub connection: Connection,
+    /// Carries out jobs.
+    pub processor: Arc<IngestProcessor>,
+    /// Asked whether SQL is back, and for the highest sequence.
+    pub registry: Arc<dyn DocumentRegistry>,
+    /// Asked whether the store is back.
+    pub store: Arc<dyn VectorStore>,
+    /// Limits of bodies.
+    pub limits: IngestLimits,
+    /// Jobs at once.
+    pub concurrency: usize,
+    /// This worker's name in results.
+    pub worker: String,
+    /// Instruments.
+    pub metrics: Metrics,
+    /// Readiness.
+    pub health: Health,
+}
+
+/// The ingest role.
+#[derive(Debug)]
+pub struct IngestConsumer {
+    context: IngestContext,
+    gate: Gate,
+    lanes: Arc<Lanes>,
+    permits: Arc<Semaphore>,
+    jobs: TaskTracker,
+    abort: CancellationToken,
+}
+
+impl IngestConsumer {
+    /// A consumer that is not running yet.
+    pub fn new(context: IngestContext) -> Self {
+        Self {
+            gate: Gate::new(),
+            lanes: Arc::new(Lanes::new(LANES)),
+            permits: Arc::new(Semaphore::new(context.concurrency)),
+            jobs: TaskTracker::new(),
+            abort: CancellationToken::new(),
+            context,
+        }
+    }
+
+    /// Pulls until `stop`; then lets jobs in work finish for `grace` and gives the rest back.
+    pub async fn run(self, stop: CancellationToken, grace: Duration) {
+        while !stop.is_cancelled() {
+            let Some(consumers) = self.verified(&stop).await else {
+                break;
+            };
+            let hints = tokio::spawn(hints(
+                self.context.connection.clone(),
+                Arc::clone(&self.lanes),
+            ));
+            let pulled = self.pull(&consumers, &stop).await;
+            hints.abort();
+            if let Err(error) = pulled {
+                tracing::warn!(error = %error.chain(), "pulling stopped, looking again");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+        self.jobs.close();
+        if tokio::time::timeout(grace, self.jobs.wait()).await.is_err() {
+            self.abort.cancel();
+            self.jobs.wait().await;
+        }
+    }
+
+    /// Waits until streams and consumers are as they should be; at start, and whenever a consumer went away.
+    async fn verified(&self, stop: &CancellationToken) -> Option<Vec<Consumer<pull::Config>>> {
+        let mut told = Vec::new();
+        loop {
+            match self.consumers().await {
+                Ok(consumers) => {
+                    self.context.health.set(CONDITION, None);
+                    return Some(consumers);
+                }
+                Err(problems) => {
+                    self.context
+                        .health
+                        .set(CONDITION, Some(problems.join("; ")));
+                    if problems != told {
+                        tracing::error!(problems = ?problems, "not ready: nothing is pulled");
+                        told = problems;
+                    }
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return None,
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        }
+    }
+
+    async fn consumers(&self) -> std::result::Result<Vec<Consumer<pull::Config>>, Vec<String>> {
+        let one = |error: String| vec![error];
+        let highest = self
+            .context
+            .registry
+            .highest_sequence()
+            .await
+            .map_err(|e| one(e.chain()))?;
+        let problems = verify(&self.context.connection, highest).await;
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let jetstream = &self.context.connection.jetstream;
+        let stream = jetstream
+            .get_stream(INGEST)
+            .await
+            .map_err(|e| one(e.to_string()))?;
+        let mut consumers = Vec::with_capacity(LANES);
+        for lane in 0..LANES {
+            let consumer = stream.get_consumer(&lane_consumer(lane)).await;
+            consumers.push(consumer.map_err(|e| one(e.to_string()))?);
+        }
+        Ok(consumers)
+    }
+
+    async fn pull(
+        &self,
+        consumers: &[Consumer<pull::Config>],
+        stop: &CancellationToken,
+    ) -> Result<()> {
+        loop {
+            let admitted = async {
+                self.gate.passed().await;
+                let permit = Arc::clone(&self.permits).acquire_owned().await;
+                (permit, self.lanes.next().await)
+            };
+            let (permit, lane) = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                admitted = admitted => admitted,
+            };
+            let Ok(permit) = permit else {
+                return Err(Error::internal("the permits are gone"));
+            };
+            // The gate may have closed while this waited for a permit.
+            self.gate.passed().await;
+            let Some(message) = one_message(&consumers[lane]).await? else {
+                continue;
+            };
+            self.lanes.mark(lane);
+            let runner = JobRunner {
+                context: self.context.clone(),
+                gate: self.gate.clone(),
+                abort: self.abort.clone(),
+            };
+            self.jobs.spawn(async move {
+                runner.run(message).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// One message, if there is one now.
+async fn one_message(consumer: &Consumer<pull::Config>) -> Result<Option<Message>> {
+    let failed =
+        |e: Box<dyn std::error::Error + Send + Sync>| Error::dependency("a pull failed", e);
+    let pulled = async {
+        let mut batch = consumer
+            .fetch()
+            .max_messages(1)
+            .messages()
+            .await
+            .map_err(|e| failed(Box::new(e)))?;
+        batch.next().await.transpose().map_err(failed)
+    };
+    match tokio::time::timeout(PULL_LIMIT, pulled).await {
+        Ok(message) => message,
+        Err(elapsed) => Err(failed(Box::new(elapsed))),
+    }
+}
+
+/// Marks lanes that got a message. Best effort: lanes are looked at every second anyway.
+async fn hints(connection: Connection, lanes: Arc<Lanes>) {
+    match connection.client.subscribe(HINTS).await {
+        Ok(mut hints) => {
+            while let Some(hint) = hints.next().await {
+                if let Some(lane) = subjects::hinted_lane(&hint.subject) {
+                    lanes.mark(lane);
+                }
+            }
+        }
+        Err(error) => tracing::warn!(error = %error, "no hints: lanes are looked at every second"),
+    }
+}

@@ -1,0 +1,346 @@
+//! One ingest job: decode, carry out, publish the result, acknowledge.
+
+use std::panic::AssertUnwindSafe;
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::{AckKind, Message};
+use bytes::Bytes;
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::dead_letter::{self, DeadLetter};
+use super::disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
+use super::gate::Gate;
+use super::headers::{CONTENT_TYPE, Headers, REQUEST_ID, WORKER, insert_trace};
+use super::ingest_consumer::IngestContext;
+use super::{subjects, topology};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{CorpusRef, IngestJob, IngestResult, IngestStatus, JobError, JobId, TenantId};
+use crate::spi::IngestStep;
+use crate::wire::{Encoding, Names, decode_ingest, encode, ingest_result};
+
+/// A sign of life is sent this often; three fit into the server's patience.
+const PROGRESS: Duration = Duration::from_secs(10);
+const PROBE: Duration = Duration::from_secs(1);
+/// Warnings that fit into a result.
+const MAX_WARNINGS: usize = 50;
+
+/// Runs one job.
+pub(super) struct JobRunner {
+    pub context: IngestContext,
+    pub gate: Gate,
+    /// Cancelled when the time for a clean end is over: the job is given back.
+    pub abort: CancellationToken,
+}
+
+/// What is known of a delivery before its body is decoded.
+struct Delivery {
+    message: Message,
+    headers: Headers,
+    tenant: Result<TenantId>,
+    /// The stream sequence.
+    sequence: u64,
+    /// The job's version: its origin's, when that is lower.
+    version: u64,
+    attempt: u64,
+    job_id: JobId,
+    /// The encoding of the result: the job's, JSON when that is unknown.
+    encoding: Encoding,
+}
+
+impl Delivery {
+    fn of(message: Message) -> Result<Self> {
+        let info = message
+            .info()
+            .map_err(|e| Error::internal("a delivery without numbers").caused_by(e))?;
+        let (sequence, attempt) = (
+            info.stream_sequence,
+            u64::try_from(info.delivered).unwrap_or(1),
+        );
+        let headers = Headers::of(message.headers.as_ref());
+        let origin = headers.origin_sequence().unwrap_or(sequence);
+        Ok(Self {
+            tenant: subjects::work_tenant(&message.subject),
+            version: origin.min(sequence),
+            job_id: JobId::derive(headers.request_id().as_ref(), sequence),
+            encoding: headers.encoding().unwrap_or(Encoding::Json),
+            sequence,
+            attempt,
+            headers,
+            message,
+        })
+    }
+
+    fn attempt(&self) -> u32 {
+        u32::try_from(self.attempt).unwrap_or(u32::MAX)
+    }
+}
+
+impl JobRunner {
+    pub(super) async fn run(&self, message: Message) {
+        let started = Instant::now();
+        let delivery = match Delivery::of(message) {
+            Ok(delivery) => delivery,
+            Err(error) => return tracing::error!(error = %error.chain(), "an unreadable delivery"),
+        };
+        let span = tracing::info_span!(
+            target: "ragbus",
+            "ingest job",
+            otel.kind = "consumer",
+            messaging.system = "nats",
+            messaging.destination.template = "rag.ingest.{tenant}",
+            job_id = %delivery.job_id,
+            sequence = delivery.sequence,
+            attempt = delivery.attempt,
+            trace_id = delivery.headers.get("traceparent").and_then(|t| t.get(3..35)).unwrap_or_default(),
+        );
+        crate::telemetry::set_parent(&span, &delivery.headers.trace());
+        self.context.metrics.job_started();
+        let outcome = self.delivered(&delivery).instrument(span).await;
+        self.context.metrics.job_ended(outcome, started.elapsed());
+    }
+
+    /// Returns the outcome's name for metrics.
+    async fn delivered(&self, delivery: &Delivery) -> &'static str {
+        let worked = AssertUnwindSafe(self.worked(delivery)).catch_unwind();
+        let ended = tokio::select! {
+            ended = worked => ended,
+            () = self.abort.cancelled() => {
+                self.give_back(delivery, SHORTEST_DELAY).await;
+                return "given_back";
+            }
+            () = progress(&delivery.message) => return "given_back",
+        };
+        let finished = match ended {
+            Ok(Ok(result)) => self
+                .finish(delivery, &result)
+                .await
+                .map(|()| status_name(result.status)),
+            Ok(Err(failure)) => self.fail(delivery, *failure).await,
+            Err(_) => {
+                let error = Error::internal("the job panicked");
+                self.fail(delivery, (Names::default(), error)).await
+            }
+        };
+        match finished {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::warn!(error = %error.chain(), "the end of a job could not be told, it is delivered again");
+                self.give_back(delivery, SHORTEST_DELAY).await;
+                "given_back"
+            }
+        }
+    }
+
+    async fn worked(
+        &self,
+        delivery: &Delivery,
+    ) -> std::result::Result<IngestResult, Box<(Names, Error)>> {
+        let unnamed = |error| Box::new((Names::default(), error));
+        let Ok(tenant) = &delivery.tenant else {
+            return Err(unnamed(Error::tenant_invalid()));
+        };
+        if delivery.attempt > MAX_ATTEMPTS {
+            return Err(unnamed(Error::internal("workers crashed over this job")));
+        }
+        let encoding = delivery.headers.encoding().map_err(unnamed)?;
+        let max_body = topology::max_body(self.context.connection.max_payload());
+        delivery
+            .headers
+            .check_size(delivery.message.payload.len(), max_body)
+            .map_err(unnamed)?;
+        let decoded = decode_ingest(&delivery.message.payload, encoding, self.context.limits)?;
+        let names = Names {
+            corpus: decoded.corpus.as_str().to_owned(),
+            document_id: decoded
+                .operation
+                .document_id()
+                .map(|d| d.as_str().to_owned())
+                .unwrap_or_default(),
+        };
+        let named = |error| Box::new((names.clone(), error));
+        delivery.headers.check_audit().map_err(named)?;
+        let job = IngestJob {
+            job_id: delivery.job_id.clone(),
+            corpus: CorpusRef::new(tenant.clone(), decoded.corpus),
+            sequence: delivery.version,
+            attempt: delivery.attempt(),
+            operation: decoded.operation,
+        };
+        self.context.processor.process(&job).await.map_err(named)
+    }
+
+    /// Steps 6 and 7: the result is in its stream before the job is acknowledged.
+    async fn finish(&self, delivery: &Delivery, result: &IngestResult) -> Result<()> {
+        self.publish(delivery, result).await?;
+        self.context
+            .processor
+            .observer()
+            .reached(IngestStep::Published)
+            .await;
+        delivery
+            .message
+            .double_ack()
+            .await
+            .map_err(|e| Error::dependency("an acknowledgement got lost", e))?;
+        tracing::info!(
+            status = status_name(result.status),
+            chunks = result.chunks,
+            "job done"
+        );
+        Ok(())
+    }
+
+    async fn fail(
+        &self,
+        delivery: &Delivery,
+        (names, error): (Names, Error),
+    ) -> Result<&'static str> {
+        let kind = error.kind();
+        // A crash loop is dead before it is carried out once more.
+        let delivery_count = delivery.attempt.min(MAX_ATTEMPTS);
+        match disposition(kind, delivery_count) {
+            Disposition::Retry(wait) => {
+                tracing::warn!(kind = kind.name(), error = %error.chain(), wait_ms = wait.as_millis() as u64, "job waits for another try");
+                if kind == ErrorKind::DependencyFailed {
+                    self.pause();
+                }
+                self.give_back(delivery, wait).await;
+                Ok("retried")
+            }
+            Disposition::DeadLetter => {
+                tracing::warn!(kind = kind.name(), error = %error.chain(), "job failed for good");
+                self.bury(delivery, &names, &error).await?;
+                Ok("failed")
+            }
+        }
+    }
+
+    async fn bury(&self, delivery: &Delivery, names: &Names, error: &Error) -> Result<()> {
+        let letter = DeadLetter {
+            tenant: delivery.tenant.as_ref().ok(),
+            headers: &delivery.headers,
+            body: &delivery.message.payload,
+            error,
+            attempts: delivery.attempt,
+            sequence: delivery.sequence,
+            origin: delivery.version,
+        };
+        dead_letter::publish(&self.context.connection, &letter).await?;
+        self.context.metrics.dead_letter(error.kind().name());
+        let result = failed_result(delivery, names, error);
+        self.publish(delivery, &result).await?;
+        delivery
+            .message
+            .double_ack_with(AckKind::Term)
+            .await
+            .map_err(|e| Error::dependency("a termination got lost", e))
+    }
+
+    /// Publishes a result and waits until the stream has it. Without a valid tenant there is nowhere to publish.
+    async fn publish(&self, delivery: &Delivery, result: &IngestResult) -> Result<()> {
+        let Ok(tenant) = &delivery.tenant else {
+            return Ok(());
+        };
+        // What can't be decoded is answered in JSON, which any caller can read.
+        let malformed = result
+            .error
+            .as_ref()
+            .is_some_and(|e| e.kind == ErrorKind::Malformed.name());
+        let encoding = if malformed {
+            Encoding::Json
+        } else {
+            delivery.encoding
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, encoding.content_type());
+        headers.insert(WORKER, self.context.worker.as_str());
+        headers.insert(REQUEST_ID, delivery.job_id.as_str());
+        insert_trace(&mut headers);
+        let mut result = result.clone();
+        result.warnings.truncate(MAX_WARNINGS);
+        let body = Bytes::from(encode(&ingest_result(&result), encoding));
+        let subject = subjects::result(tenant, &delivery.job_id);
+        let failed = |e| Error::dependency("a result could not be stored", e);
+        let publish = self
+            .context
+            .connection
+            .jetstream
+            .publish_with_headers(subject, headers, body);
+        publish.await.map_err(failed)?.await.map_err(failed)?;
+        Ok(())
+    }
+
+    async fn give_back(&self, delivery: &Delivery, wait: Duration) {
+        // When this gets lost, the job comes back after the server's patience.
+        if let Err(error) = delivery.message.ack_with(AckKind::Nak(Some(wait))).await {
+            tracing::debug!(error = %error, "a job could not be given back");
+        }
+    }
+
+    /// Stops pulling until store and registry answer again.
+    fn pause(&self) {
+        if !self.gate.close() {
+            return;
+        }
+        tracing::warn!("pulling pauses: a dependency is down");
+        self.context.metrics.ingest_paused(true);
+        let (context, gate, abort) = (self.context.clone(), self.gate.clone(), self.abort.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(PROBE) => {}
+                    () = abort.cancelled() => break,
+                }
+                let (store, registry) =
+                    tokio::join!(context.store.health(), context.registry.health());
+                if store.is_ok() && registry.is_ok() {
+                    break;
+                }
+            }
+            context.metrics.ingest_paused(false);
+            gate.open();
+            tracing::info!("pulling goes on");
+        });
+    }
+}
+
+/// Sends signs of life until it is dropped.
+async fn progress(message: &Message) {
+    loop {
+        tokio::time::sleep(PROGRESS).await;
+        if let Err(error) = message.ack_with(AckKind::Progress).await {
+            tracing::debug!(error = %error, "a sign of life got lost");
+        }
+    }
+}
+
+fn failed_result(delivery: &Delivery, names: &Names, error: &Error) -> IngestResult {
+    IngestResult {
+        job_id: delivery.job_id.as_str().to_owned(),
+        corpus: names.corpus.clone(),
+        document_id: names.document_id.clone(),
+        status: IngestStatus::Failed,
+        sequence: delivery.version,
+        chunks: 0,
+        chunks_deleted: 0,
+        truncated_tokens: 0,
+        warnings: Vec::new(),
+        error: Some(JobError::from(error)),
+        timings: std::collections::BTreeMap::new(),
+        attempt: delivery.attempt(),
+    }
+}
+
+const fn status_name(status: IngestStatus) -> &'static str {
+    match status {
+        IngestStatus::Indexed => "indexed",
+        IngestStatus::MetadataUpdated => "metadata_updated",
+        IngestStatus::Unchanged => "unchanged",
+        IngestStatus::Superseded => "superseded",
+        IngestStatus::Deleted => "deleted",
+        IngestStatus::Failed => "failed",
+    }
+}

@@ -1,0 +1,36 @@
+//! NATS: the only module that names `async_nats`.
+//!
+//! Handlers decode, call and encode; what a request means is decided elsewhere.
+
+mod admission;
+mod catalog;
+mod client;
+mod connect;
+mod dead_letter;
+mod discovery;
+mod disposition;
+mod gate;
+mod headers;
+mod ingest_consumer;
+mod ingest_job;
+mod lanes;
+mod reply;
+mod responder;
+mod retrieve;
+mod setup;
+mod subjects;
+mod topology;
+mod verify;
+
+pub use catalog::{CatalogEndpoint, CatalogParts};
+pub use client::{Client, JobReceipt, Reply, Results};
+pub use connect::{Connection, connect};
+pub use discovery::Discovery;
+pub use disposition::{Disposition, MAX_ATTEMPTS, disposition};
+pub use ingest_consumer::{IngestConsumer, IngestContext};
+pub use reply::ReplyRule;
+pub use responder::{Call, Endpoint, Responder, ResponderContext};
+pub use retrieve::{RetrieveEndpoint, RetrieveParts};
+pub use setup::{Action, Change, setup};
+pub use topology::{ACK_WAIT, LANES};
+pub use verify::verify;

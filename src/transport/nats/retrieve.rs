@@ -1,0 +1,98 @@
+//! `rag.retrieve.<tenant>`: decode, ask the stack, encode within the message limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::responder::{Call, Endpoint};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{ModelIds, Outcome, Retrieval, RetrievalRequest};
+use crate::spi::{RequestContext, Retriever};
+use crate::telemetry::Metrics;
+use crate::wire::{RetrieveRules, decode_retrieve, encode_within, retrieve_response};
+
+/// What the endpoint is made of.
+#[derive(Debug, Clone)]
+pub struct RetrieveParts {
+    /// The outermost stage.
+    pub retriever: Arc<dyn Retriever>,
+    /// What requests may ask for.
+    pub rules: RetrieveRules,
+    /// The models named in replies.
+    pub models: ModelIds,
+    /// The time budget of a request that brings none.
+    pub default_budget: Duration,
+    /// The most a request may ask for.
+    pub max_budget: Duration,
+    /// Instruments.
+    pub metrics: Metrics,
+}
+
+/// The retrieval endpoint.
+#[derive(Debug)]
+pub struct RetrieveEndpoint {
+    parts: RetrieveParts,
+}
+
+impl RetrieveEndpoint {
+    /// An endpoint over these parts.
+    pub fn new(parts: RetrieveParts) -> Self {
+        Self { parts }
+    }
+
+    fn note(&self, retrieval: &Retrieval) {
+        let outcome = match retrieval.outcome {
+            Outcome::Ok => "ok",
+            Outcome::NoCorpus => "no_corpus",
+            Outcome::NoMatch => "no_match",
+            Outcome::NoRelevantContext => "no_relevant_context",
+        };
+        self.parts.metrics.retrieval(outcome);
+        for stage in &retrieval.stages {
+            self.parts.metrics.stage(stage.stage.name(), stage.duration);
+        }
+        tracing::info!(outcome, results = retrieval.results.len(), "retrieved");
+    }
+}
+
+/// A required stage that is degraded makes the answer worthless to this caller.
+fn check_required(request: &RetrievalRequest, retrieval: &Retrieval) -> Result<()> {
+    let required = &request.options.require;
+    match retrieval
+        .degraded
+        .iter()
+        .find(|stage| required.contains(stage))
+    {
+        None => Ok(()),
+        Some(stage) => Err(Error::new(
+            ErrorKind::RequiredStageDegraded,
+            "a required stage could not do its work",
+        )
+        .at_stage(stage.name())),
+    }
+}
+
+#[async_trait]
+impl Endpoint for RetrieveEndpoint {
+    fn verb(&self) -> &'static str {
+        "retrieve"
+    }
+
+    async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
+        let parts = &self.parts;
+        let request = decode_retrieve(&call.tenant, &call.body, call.encoding, &parts.rules)?;
+        let deadline = call.deadline(parts.default_budget, parts.max_budget)?;
+        call.check_audit()?;
+        call.admitted()?;
+        let context = RequestContext::until(deadline);
+        let retrieval = parts.retriever.retrieve(&request, &context).await?;
+        check_required(&request, &retrieval)?;
+        self.note(&retrieval);
+        let id = Uuid::now_v7().to_string();
+        let response =
+            retrieve_response(&request, &retrieval, &id, &call.request_id, &parts.models);
+        Ok(encode_within(response, call.encoding, call.max_reply))
+    }
+}
