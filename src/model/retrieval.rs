@@ -94,7 +94,10 @@ pub struct Include {
 
 impl Default for Include {
     fn default() -> Self {
-        Self { content: true, metadata: true }
+        Self {
+            content: true,
+            metadata: true,
+        }
     }
 }
 
