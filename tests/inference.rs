@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 use ragbus::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
 use ragbus::error::ErrorKind;
 use ragbus::model::SparseVector;
-use ragbus::spi::{
-    DenseEncoder, Encoded, Priority, Role, SparseEncoder, TextEncoding, TokenCounter,
-};
+use ragbus::spi::{DenseEncoder, Encoded, Priority, Role, SparseEncoder, TextEncoding};
 use ragbus::testing::contract::encoders as contract;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -272,7 +270,7 @@ async fn interactive_work_overtakes_bulk_work() {
     let before = finished.load(Ordering::SeqCst);
     dense(&*encoder, &["now"], Priority::Interactive).await;
     let overtaken = 200 - finished.load(Ordering::SeqCst);
-    // At most the batch that ran when it came (512 / 64 texts), and one that had been taken.
+    // At most the batch that ran when it came (256 / 64 texts), and one that had been taken.
     assert!(
         before + overtaken >= 180,
         "{before} before, {overtaken} after"
@@ -388,7 +386,7 @@ async fn closing_in_flight_ends_every_call() {
         }
         let ended = tokio::time::timeout(Duration::from_secs(10), calls.join_all());
         ended.await.expect("no call hangs");
-        let outcomes = outcomes.lock().unwrap();
+        let outcomes = std::mem::take(&mut *outcomes.lock().unwrap());
         let is_end = |outcome: &&Option<ErrorKind>| outcome.is_some();
         assert_eq!(outcomes.iter().filter(is_end).count(), 8);
         for kind in outcomes.iter().flatten() {

@@ -36,7 +36,8 @@ impl Default for InferenceConfig {
     fn default() -> Self {
         Self {
             threads: None,
-            batch_tokens: 512,
+            // Measured: throughput is level from 128 to 1024 and lower beyond, and a call takes its tokens' time.
+            batch_tokens: 256,
             interactive_capacity: 512,
             bulk_capacity: 256,
         }
@@ -72,7 +73,9 @@ impl InferencePool {
         check(config, &folders)?;
         let thread_count = config.threads.unwrap_or_else(available_threads);
         let models = load_models(folders)?;
-        let counters: Arc<[Counters]> = models.iter().map(|_| Counters::default()).collect();
+        let counters: Arc<[Counters]> = (models.iter())
+            .map(|model| Counters::new(model.folder.id()))
+            .collect();
         let limits = models.iter().map(|model| limits(&model.folder, config));
         let scheduler = Arc::new(Scheduler::new(limits.collect()));
         let (alive, ended) = watch::channel(());
@@ -171,11 +174,8 @@ impl InferencePool {
     /// What was done and what waits, since the start. Cheap.
     pub fn stats(&self) -> InferenceStats {
         let (interactive_queued, bulk_queued) = self.scheduler.lengths();
-        let models = self.models.iter().zip(&*self.counters);
         InferenceStats {
-            models: models
-                .map(|(model, counters)| counters.snapshot(model.folder.id()))
-                .collect(),
+            models: self.counters.iter().map(Counters::snapshot).collect(),
             interactive_queued,
             bulk_queued,
             threads: self.thread_count,

@@ -91,3 +91,22 @@ impl fmt::Debug for OnnxRuntime {
 fn invalid(problem: String) -> Error {
     Error::invalid_field("onnx.library", problem)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_library_is_refused_and_says_what_to_do() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for path in [file.path(), Path::new("/absent/libonnxruntime.so")] {
+            let error = OnnxRuntime::load(path).unwrap_err();
+            assert_eq!(error.field(), Some("onnx.library"));
+            assert!(
+                error
+                    .message()
+                    .contains("run `make setup` or set onnx.library")
+            );
+        }
+    }
+}

@@ -18,6 +18,7 @@ use crate::spi::Priority;
 const WINDOW: usize = 64;
 
 /// What a call of a model costs beside its tokens, in tokens: so much padding is cheaper than a call of its own.
+/// Measured with MiniLM on one thread: 2.5 ms for 8 tokens alone, 1 ms within a batch.
 const CALL_COST: usize = 16;
 
 /// A tokenised text that waits.

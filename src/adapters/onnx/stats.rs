@@ -49,6 +49,7 @@ impl InferenceStats {
 /// One model's counters, written by all threads.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
+    model: String,
     texts: AtomicU64,
     batches: AtomicU64,
     tokens: AtomicU64,
@@ -59,6 +60,18 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    pub(super) fn new(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The model's id.
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
     /// A call of the model with texts of these lengths.
     pub(super) fn ran(&self, lengths: impl Iterator<Item = usize> + Clone, busy: Duration) {
         let texts = lengths.clone().count();
@@ -79,10 +92,10 @@ impl Counters {
         add(&self.dropped, 1);
     }
 
-    pub(super) fn snapshot(&self, id: &str) -> ModelStats {
+    pub(super) fn snapshot(&self) -> ModelStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ModelStats {
-            id: id.to_owned(),
+            id: self.model.clone(),
             texts: read(&self.texts),
             batches: read(&self.batches),
             tokens: read(&self.tokens),

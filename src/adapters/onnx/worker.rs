@@ -51,7 +51,8 @@ impl Worker {
                 }
             }
             Err(error) => {
-                tracing::warn!(model, error = %error.chain(), "a batch failed; its texts run alone");
+                let model_id = self.counters[model].model();
+                tracing::warn!(model = model_id, error = %error.chain(), "a batch failed; its texts run alone");
                 for job in batch {
                     let result = self.call_single(model, &job.input);
                     self.answer(job, result);
@@ -75,7 +76,7 @@ impl Worker {
         self.counters[model].ran(lengths, start.elapsed());
         let results = outcome.unwrap_or_else(|panic| {
             tracing::error!(
-                model,
+                model = self.counters[model].model(),
                 panic = panic_text(&*panic),
                 "the model's thread panicked"
             );
@@ -153,7 +154,7 @@ mod tests {
             texts: 64,
         };
         let scheduler = Arc::new(Scheduler::new(vec![limits]));
-        let counters: Arc<[Counters]> = Arc::new([Counters::default()]);
+        let counters: Arc<[Counters]> = Arc::new([Counters::new("moody")]);
         let (jobs, receivers): (Vec<Job>, Vec<_>) = (ids.iter())
             .map(|&id| {
                 let (reply, receiver) = oneshot::channel();
@@ -198,7 +199,7 @@ mod tests {
             assert_eq!(first.unwrap(), Output::Dense(vec![1.0]));
             assert_eq!(second.unwrap_err().kind(), kind);
             assert_eq!(third.unwrap(), Output::Dense(vec![3.0]));
-            assert_eq!(counters[0].snapshot("m").failed, 1);
+            assert_eq!(counters[0].snapshot().failed, 1);
         }
     }
 
@@ -206,6 +207,6 @@ mod tests {
     fn a_text_that_fails_alone_is_not_run_again() {
         let (results, counters) = serve(&[FAILS]);
         assert!(results[0].is_err());
-        assert_eq!(counters[0].snapshot("m").batches, 1);
+        assert_eq!(counters[0].snapshot().batches, 1);
     }
 }
