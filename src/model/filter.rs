@@ -145,10 +145,7 @@ fn check_in(values: &[FilterValue]) -> Result<()> {
 }
 
 fn check_range(range: &Range) -> Result<()> {
-    let times = range
-        .bounds()
-        .filter(|b| matches!(b, Bound::Time(_)))
-        .count();
+    let times = range.bounds().filter(|b| matches!(b, Bound::Time(_))).count();
     let all = range.bounds().count();
     if all == 0 {
         return invalid("has a range without bounds");
@@ -197,17 +194,7 @@ mod tests {
 
     #[test]
     fn ranges_are_sane() {
-        let range = |gte, gt, lt| {
-            Filter::Range(
-                "y".into(),
-                Range {
-                    gte,
-                    gt,
-                    lt,
-                    lte: None,
-                },
-            )
-        };
+        let range = |gte, gt, lt| Filter::Range("y".into(), Range { gte, gt, lt, lte: None });
         let n = |x| Some(Bound::Number(x));
         let t = Some(Bound::Time(Timestamp::from_micros(0)));
         assert!(range(n(1.0), None, n(2.0)).validate().is_ok());

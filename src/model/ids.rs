@@ -200,18 +200,7 @@ mod tests {
         for good in ["a", "t1", "a_b-c", &"x".repeat(63)] {
             assert!(TenantId::mint(good).is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            "*",
-            ">",
-            "A",
-            "a.b",
-            "-a",
-            "_a",
-            "ä",
-            "a b",
-            &"x".repeat(64),
-        ] {
+        for bad in ["", "*", ">", "A", "a.b", "-a", "_a", "ä", "a b", &"x".repeat(64)] {
             assert!(TenantId::mint(bad).is_err(), "{bad}");
         }
     }

@@ -16,10 +16,7 @@ pub struct Chunking {
 
 impl Default for Chunking {
     fn default() -> Self {
-        Self {
-            max_tokens: 200,
-            overlap_tokens: 40,
-        }
+        Self { max_tokens: 200, overlap_tokens: 40 }
     }
 }
 

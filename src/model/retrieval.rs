@@ -94,10 +94,7 @@ pub struct Include {
 
 impl Default for Include {
     fn default() -> Self {
-        Self {
-            content: true,
-            metadata: true,
-        }
+        Self { content: true, metadata: true }
     }
 }
 

@@ -49,31 +49,11 @@ impl CollectionSchema {
     /// The first difference to `other` as (what, own value, other value), or none.
     pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let pairs = [
-            (
-                "dense model",
-                self.dense_model.clone(),
-                other.dense_model.clone(),
-            ),
-            (
-                "sparse model",
-                self.sparse_model.clone(),
-                other.sparse_model.clone(),
-            ),
-            (
-                "dimension",
-                self.dimension.to_string(),
-                other.dimension.to_string(),
-            ),
-            (
-                "distance",
-                self.distance.name().into(),
-                other.distance.name().into(),
-            ),
-            (
-                "schema version",
-                self.version.to_string(),
-                other.version.to_string(),
-            ),
+            ("dense model", self.dense_model.clone(), other.dense_model.clone()),
+            ("sparse model", self.sparse_model.clone(), other.sparse_model.clone()),
+            ("dimension", self.dimension.to_string(), other.dimension.to_string()),
+            ("distance", self.distance.name().into(), other.distance.name().into()),
+            ("schema version", self.version.to_string(), other.version.to_string()),
         ];
         pairs.into_iter().find(|(_, own, theirs)| own != theirs)
     }

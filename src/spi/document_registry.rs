@@ -7,7 +7,9 @@ use std::fmt;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::model::{CorpusName, CorpusRef, DocumentId, Hashes, IngestResult, TenantId, Timestamp};
+use crate::model::{
+    CorpusName, CorpusRef, DocumentId, Hashes, IngestResult, TenantId, Timestamp,
+};
 
 /// A document's row, as far as the protocol needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,11 +228,8 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
     async fn retire_generation(&self, corpus: &CorpusRef, sequence: u64) -> Result<Option<u32>>;
 
     /// The stored result of a corpus deletion at exactly this sequence.
-    async fn corpus_result(
-        &self,
-        corpus: &CorpusRef,
-        sequence: u64,
-    ) -> Result<Option<IngestResult>>;
+    async fn corpus_result(&self, corpus: &CorpusRef, sequence: u64)
+    -> Result<Option<IngestResult>>;
 
     /// Stores the result of a corpus deletion; a newer one is not overwritten.
     async fn store_corpus_result(&self, corpus: &CorpusRef, result: &IngestResult) -> Result<()>;

@@ -132,7 +132,12 @@ pub trait VectorStore: Send + Sync + fmt::Debug {
 
     /// Deletes the points of a document with a sequence < `below`. Durable when it returns. Returns how many went.
     /// A missing collection is no error.
-    async fn delete_below(&self, at: &Placement, document: &DocumentId, below: u64) -> Result<u32>;
+    async fn delete_below(
+        &self,
+        at: &Placement,
+        document: &DocumentId,
+        below: u64,
+    ) -> Result<u32>;
 
     /// Drops a generation for its tenant: the collection, or (shared) the tenant's points in it, and the corpus' entry.
     /// Its generation can't be ensured again. Idempotent.
