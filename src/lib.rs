@@ -2,6 +2,8 @@
 //!
 //! Modules stand in layer order; a module names only layers above it in this list. See `ARCHITECTURE.md`.
 
+#![forbid(unsafe_code)]
+
 // L0: values and pure functions
 pub mod error;
 pub mod fusion;
@@ -19,3 +21,6 @@ pub mod config;
 pub mod telemetry;
 pub mod transport;
 pub mod wire;
+// In-memory ports, contract suites, scripted and faulty wrappers
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -2,6 +2,8 @@
 //!
 //! Layer 3. An adapter sees the values, the ports and its own dependency, never another adapter.
 
+#[cfg(feature = "onnx")]
+pub mod onnx;
 pub mod parse;
 #[cfg(feature = "sqlite")]
 mod result_json;

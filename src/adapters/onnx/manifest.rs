@@ -1,0 +1,358 @@
+//! What a model folder says about its model: `model.toml` beside `model.onnx` and `tokenizer.json`.
+//!
+//! Must not know ONNX Runtime or the tokenizer library: files are only checked to exist here.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::spi::Role;
+
+const MANIFEST: &str = "model.toml";
+const GRAPH: &str = "model.onnx";
+const TOKENIZER: &str = "tokenizer.json";
+
+/// What a model does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Task {
+    /// One text to one dense vector.
+    Dense {
+        /// How token vectors become one vector, when the graph gives `[batch, tokens, dim]`.
+        pooling: DensePooling,
+        /// Whether the graph's output has length 1 already.
+        normalized: bool,
+    },
+    /// One text to weights over the vocabulary.
+    Sparse {
+        /// Where scores become weights.
+        activation: SparseActivation,
+        /// Weights at or below it are dropped.
+        threshold: f32,
+    },
+}
+
+/// How token vectors become one vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DensePooling {
+    /// The mean over the text's tokens, special tokens included.
+    Mean,
+    /// The first token's vector.
+    Cls,
+}
+
+/// Where a sparse model's scores become weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SparseActivation {
+    /// The graph gives weights.
+    InGraph,
+    /// The graph gives scores; a weight is log(1 + max(0, score)).
+    Log1pRelu,
+}
+
+/// A model folder whose manifest was read and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFolder {
+    folder: PathBuf,
+    id: String,
+    task: Task,
+    dimension: u32,
+    max_tokens: u32,
+    query_prefix: String,
+    document_prefix: String,
+    output: String,
+    licence: String,
+    source: String,
+    batch_invariant: bool,
+}
+
+impl ModelFolder {
+    /// Reads the folder `id` under `models_dir`.
+    ///
+    /// # Errors
+    /// `InvalidField` on `models.dir` when the folder, a file or a key of its manifest is missing or not allowed.
+    pub fn open(models_dir: &Path, id: &str) -> Result<Self> {
+        let plain = !id.is_empty() && !id.starts_with('.') && !id.contains(['/', '\\']);
+        if !plain {
+            return Err(invalid(format!(
+                "has no model {id:?}: an id is a folder's name"
+            )));
+        }
+        let folder = models_dir.join(id);
+        for file in [MANIFEST, GRAPH, TOKENIZER] {
+            if !folder.join(file).is_file() {
+                return Err(invalid(format!(
+                    "has no {}; run `make setup` or set models.dir",
+                    folder.join(file).display()
+                )));
+            }
+        }
+        let path = folder.join(MANIFEST);
+        let wrong = |problem: String| invalid(format!("has a bad {}: {problem}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+        let manifest: Manifest = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        manifest.into_folder(folder, id).map_err(wrong)
+    }
+
+    /// The model's id, which is the folder's name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What the model does.
+    pub fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Width of the output: dense dimension or vocabulary size.
+    pub fn dimension(&self) -> u32 {
+        self.dimension
+    }
+
+    /// Longest input in tokens, special tokens included.
+    pub fn max_tokens(&self) -> u32 {
+        self.max_tokens
+    }
+
+    /// What goes before a text.
+    pub fn prefix(&self, role: Role) -> &str {
+        match role {
+            Role::Query => &self.query_prefix,
+            Role::Document => &self.document_prefix,
+        }
+    }
+
+    /// The name of the graph's output.
+    pub fn output(&self) -> &str {
+        &self.output
+    }
+
+    /// The licence of the weights.
+    pub fn licence(&self) -> &str {
+        &self.licence
+    }
+
+    /// Where the weights come from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether a text's result is independent of the texts it is run with. If not, each text runs alone.
+    pub fn batch_invariant(&self) -> bool {
+        self.batch_invariant
+    }
+
+    pub(super) fn graph(&self) -> PathBuf {
+        self.folder.join(GRAPH)
+    }
+
+    pub(super) fn tokenizer(&self) -> PathBuf {
+        self.folder.join(TOKENIZER)
+    }
+
+    /// A fault of this folder, with what can be done.
+    pub(super) fn fault(&self, problem: impl std::fmt::Display) -> Error {
+        invalid(format!(
+            "has a bad model {}: {problem}; run `make setup` or set models.dir",
+            self.folder.display()
+        ))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    id: String,
+    task: TaskName,
+    dimension: u32,
+    max_tokens: u32,
+    pooling: Pooling,
+    normalized: bool,
+    #[serde(default)]
+    query_prefix: String,
+    #[serde(default)]
+    document_prefix: String,
+    output: String,
+    licence: String,
+    source: String,
+    batch_invariant: bool,
+    sparse: Option<SparseTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TaskName {
+    Dense,
+    Sparse,
+    CrossEncoder,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pooling {
+    Mean,
+    Cls,
+    Max,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SparseTable {
+    activation: SparseActivation,
+    threshold: f32,
+}
+
+impl Manifest {
+    fn into_folder(self, folder: PathBuf, id: &str) -> Result<ModelFolder, String> {
+        if self.id != id {
+            return Err(format!("id is {:?}, the folder's name is {id:?}", self.id));
+        }
+        if self.dimension == 0 || self.max_tokens == 0 {
+            return Err("dimension and max_tokens must be at least 1".into());
+        }
+        let task = self.task()?;
+        Ok(ModelFolder {
+            folder,
+            id: self.id,
+            task,
+            dimension: self.dimension,
+            max_tokens: self.max_tokens,
+            query_prefix: self.query_prefix,
+            document_prefix: self.document_prefix,
+            output: self.output,
+            licence: self.licence,
+            source: self.source,
+            batch_invariant: self.batch_invariant,
+        })
+    }
+
+    fn task(&self) -> Result<Task, String> {
+        match (&self.task, self.pooling, &self.sparse) {
+            (TaskName::Dense, Pooling::Mean, None) => Ok(self.dense(DensePooling::Mean)),
+            (TaskName::Dense, Pooling::Cls, None) => Ok(self.dense(DensePooling::Cls)),
+            (TaskName::Dense, Pooling::Max, None) => {
+                Err("pooling of a dense model is \"mean\" or \"cls\"".into())
+            }
+            (TaskName::Dense, _, Some(_)) => Err("a dense model has no [sparse] table".into()),
+            (TaskName::Sparse, Pooling::Max, Some(sparse)) => {
+                if !(sparse.threshold.is_finite() && sparse.threshold >= 0.0) {
+                    return Err("sparse.threshold must be 0 or above".into());
+                }
+                Ok(Task::Sparse {
+                    activation: sparse.activation,
+                    threshold: sparse.threshold,
+                })
+            }
+            (TaskName::Sparse, _, Some(_)) => Err("pooling of a sparse model is \"max\"".into()),
+            (TaskName::Sparse, _, None) => Err("a sparse model needs a [sparse] table".into()),
+            (TaskName::CrossEncoder, ..) => Err("this version can't run a cross-encoder".into()),
+        }
+    }
+
+    fn dense(&self, pooling: DensePooling) -> Task {
+        Task::Dense {
+            pooling,
+            normalized: self.normalized,
+        }
+    }
+}
+
+fn invalid(problem: String) -> Error {
+    Error::invalid_field("models.dir", problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DENSE: &str = r#"
+id = "m"
+task = "dense"
+dimension = 4
+max_tokens = 16
+pooling = "mean"
+normalized = true
+query_prefix = "query: "
+output = "embedding"
+licence = "MIT"
+source = "made by a test"
+batch_invariant = true
+"#;
+
+    fn open(manifest: &str) -> Result<ModelFolder> {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("m");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(GRAPH), "").unwrap();
+        std::fs::write(folder.join(TOKENIZER), "").unwrap();
+        std::fs::write(folder.join(MANIFEST), manifest).unwrap();
+        ModelFolder::open(dir.path(), "m")
+    }
+
+    #[test]
+    fn a_manifest_is_read_with_its_prefixes() {
+        let folder = open(DENSE).unwrap();
+        assert_eq!(folder.id(), "m");
+        assert_eq!(folder.prefix(Role::Query), "query: ");
+        assert_eq!(folder.prefix(Role::Document), "");
+        assert!(matches!(
+            folder.task(),
+            Task::Dense {
+                normalized: true,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn a_bad_manifest_is_refused_and_says_why() {
+        let sparse = DENSE.replace("\"dense\"", "\"sparse\"");
+        let cases = [
+            (format!("colour = 1\n{DENSE}"), "unknown field `colour`"),
+            (
+                DENSE.replace("id = \"m\"", "id = \"n\""),
+                "the folder's name is \"m\"",
+            ),
+            (DENSE.replace("= 4", "= 0"), "at least 1"),
+            (
+                DENSE.replace("dimension = 4\n", ""),
+                "missing field `dimension`",
+            ),
+            (DENSE.replace("\"mean\"", "\"max\""), "\"mean\" or \"cls\""),
+            (
+                format!("{DENSE}[sparse]\nactivation = \"in-graph\"\nthreshold = 0.0"),
+                "no [sparse]",
+            ),
+            (sparse.clone(), "needs a [sparse]"),
+            (
+                format!("{sparse}[sparse]\nactivation = \"in-graph\"\nthreshold = 0.0"),
+                "is \"max\"",
+            ),
+            (
+                DENSE.replace("\"dense\"", "\"cross-encoder\""),
+                "cross-encoder",
+            ),
+        ];
+        for (manifest, expected) in cases {
+            let error = open(&manifest).unwrap_err();
+            assert_eq!(error.field(), Some("models.dir"));
+            assert!(error.message().contains(expected), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn a_missing_folder_says_how_to_get_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = ModelFolder::open(dir.path(), "absent").unwrap_err();
+        assert!(
+            error
+                .message()
+                .contains("run `make setup` or set models.dir")
+        );
+        for id in ["", ".", "..", "../m", "a/b", "a\\b"] {
+            assert!(ModelFolder::open(dir.path(), id).is_err(), "{id:?}");
+        }
+    }
+}

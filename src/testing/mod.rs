@@ -1,0 +1,6 @@
+//! What tests of this crate and of its users need: fakes, faulty wrappers, contract suites.
+//!
+//! Over the values and the ports. Must not know any adapter.
+
+pub mod contract;
+pub mod encoders;
