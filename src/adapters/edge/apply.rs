@@ -44,7 +44,7 @@ pub(super) fn batch(shard: &Shard, jobs: Vec<Job>) -> bool {
             return false;
         }
     };
-    shard.touch();
+    shard.wrote();
     let mut done = Vec::with_capacity(jobs.len());
     for Job { work, reply } in jobs {
         done.push((reply, apply(shard, &mut gate, &engine, &work)));

@@ -3,7 +3,7 @@
 //! A corpus exists for a tenant because an alias file says so, never because a collection does. An alias stays as a
 //! tombstone, so that a dropped generation can't come back. Must not know shards.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +24,9 @@ struct Alias {
     live: BTreeMap<u32, String>,
     /// The highest dropped generation.
     dropped: u32,
+    /// Dropped collections that belonged to this corpus alone: their folders may go.
+    #[serde(default)]
+    buried: BTreeSet<String>,
 }
 
 /// What an alias says about a placement.
@@ -92,18 +95,22 @@ impl Catalog {
     pub(super) fn bury(&self, at: &Placement) -> Result<()> {
         self.change(&at.corpus, |alias| {
             alias.live.remove(&at.generation);
+            if !at.shared {
+                alias.buried.insert(at.collection.clone());
+            }
             alias.dropped = alias.dropped.max(at.generation);
         })
     }
 
-    /// Every collection that some alias names; `None` when a corrupt alias leaves that open.
-    pub(super) fn collections(&self) -> Option<HashSet<String>> {
+    /// The collections that live for somebody, and those whose folders may go. Nothing else is ever removed.
+    pub(super) fn collections(&self) -> (HashSet<String>, HashSet<String>) {
         let aliases = self.lock();
-        let mut named = HashSet::new();
-        for alias in aliases.values() {
-            named.extend(alias.as_ref().ok()?.live.values().cloned());
+        let (mut live, mut buried) = (HashSet::new(), HashSet::new());
+        for alias in aliases.values().flatten() {
+            live.extend(alias.live.values().cloned());
+            buried.extend(alias.buried.iter().cloned());
         }
-        Some(named)
+        (live, buried)
     }
 
     fn change(&self, corpus: &CorpusRef, edit: impl FnOnce(&mut Alias)) -> Result<()> {

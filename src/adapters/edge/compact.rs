@@ -35,6 +35,7 @@ pub(super) fn copy(
     new.flush()?;
     next.write(&shard.folder)?;
     old.retire(shard_dir(&shard.folder, gate.meta.shard));
+    shard.number.store(next.shard, Ordering::Relaxed);
     gate.meta = next;
     shard.changes.store(copied, Ordering::Relaxed);
     tracing::info!(collection = %shard.name, points = copied, "copied a shard into a new folder");

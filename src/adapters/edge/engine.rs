@@ -29,7 +29,6 @@ const WAL_DIR: &str = "wal";
 pub(super) struct Engine {
     // `None` only while it is being dropped.
     shard: Option<EdgeShard>,
-    path: PathBuf,
     dimension: u32,
     obsolete: Mutex<Option<PathBuf>>,
     // Dropped after the shard is closed: whoever holds a `Weak` of it sees when the folder is free.
@@ -41,7 +40,7 @@ impl Engine {
     pub(super) fn create(path: &Path, dimension: u32) -> Result<Self> {
         files::create_dir(path)?;
         let shard = guarded("create", || EdgeShard::new(path, shard_config(dimension)))?;
-        let engine = Self::over(shard, path, dimension);
+        let engine = Self::over(shard, dimension);
         for (field, schema) in indexes() {
             let field_name = json_path(field)?;
             let create = qe::CreateIndex { field_name, field_schema: Some(schema) };
@@ -56,13 +55,12 @@ impl Engine {
     pub(super) fn load(path: &Path, dimension: u32) -> Result<Self> {
         let config = shard_config(dimension);
         let shard = guarded("load", || EdgeShard::load(path, Some(config)))?;
-        Ok(Self::over(shard, path, dimension))
+        Ok(Self::over(shard, dimension))
     }
 
-    fn over(shard: EdgeShard, path: &Path, dimension: u32) -> Self {
+    fn over(shard: EdgeShard, dimension: u32) -> Self {
         Self {
             shard: Some(shard),
-            path: path.to_owned(),
             dimension,
             obsolete: Mutex::new(None),
             open: Arc::new(()),
@@ -122,12 +120,6 @@ impl Engine {
         self.read("optimize", EdgeShard::optimize)
     }
 
-    /// Bytes of the log, and of everything else.
-    pub(super) fn sizes(&self) -> (u64, u64) {
-        let wal = files::bytes(&self.path.join(WAL_DIR));
-        (wal, files::bytes(&self.path).saturating_sub(wal))
-    }
-
     fn shard(&self) -> Result<&EdgeShard> {
         self.shard.as_ref().ok_or_else(|| Error::internal("the shard is being closed"))
     }
@@ -180,6 +172,12 @@ fn indexes() -> [(&'static str, qe::PayloadFieldSchema); 3] {
         (DOCUMENT, params(qe::PayloadSchemaParams::Keyword(document))),
         (SEQUENCE, params(qe::PayloadSchemaParams::Integer(sequence))),
     ]
+}
+
+/// Bytes of a shard folder's log, and of everything else in it.
+pub(super) fn sizes(path: &Path) -> (u64, u64) {
+    let wal = files::bytes(&path.join(WAL_DIR));
+    (wal, files::bytes(path).saturating_sub(wal))
 }
 
 /// The engine's form of a payload path.

@@ -40,29 +40,30 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    /// Reads what is under the folder and removes what no alias names.
+    /// Reads what is under the folder, and removes what was dropped or never finished.
     pub(super) fn open(config: EdgeConfig) -> Result<Self> {
         let config = Arc::new(config);
         files::create_dir(&config.dir)?;
         let catalog = Catalog::open(config.dir.join(ALIASES))?;
         let folder = config.dir.join(COLLECTIONS);
         files::create_dir(&folder)?;
-        let named = catalog.collections();
+        let (live, buried) = catalog.collections();
         let mut shards = HashMap::new();
         let mut corrupt = HashMap::new();
         for name in files::names(&folder)? {
             let path = folder.join(&name);
-            // Half created, or dropped and not yet removed.
-            if named.as_ref().is_some_and(|named| !named.contains(&name)) {
+            if buried.contains(&name) {
                 files::remove_dir(&path)?;
                 continue;
             }
-            match Meta::read(&path) {
-                Ok(Some(meta)) => {
+            let read = Meta::read(&path);
+            match read.and_then(|meta| meta.ok_or_else(|| Meta::lost(&path))) {
+                Ok(meta) => {
                     let shard = Shard::new(name.clone(), path, meta, config.clone());
                     shards.insert(name, Arc::new(shard));
                 }
-                Ok(None) => files::remove_dir(&path)?,
+                // Half created: nobody was ever told of it. `ensure` creates it anew.
+                Err(_) if !live.contains(&name) => files::remove_dir(&path)?,
                 Err(error) => {
                     tracing::error!(error = %error.chain(), "a collection can't be read");
                     corrupt.insert(name, error.message().to_owned());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::files;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::model::{CollectionSchema, Distance};
 
 const FILE: &str = "ragbus.json";
@@ -38,7 +38,13 @@ impl Meta {
         }
     }
 
-    /// Reads it; `None` when the collection was never finished.
+    /// What a collection without the file is, when an alias names it: not half created, but damaged.
+    pub(super) fn lost(folder: &Path) -> Error {
+        let path = folder.join(FILE);
+        Error::new(ErrorKind::DependencyFailed, format!("the store file {} is missing", path.display()))
+    }
+
+    /// Reads it; `None` when it isn't there.
     pub(super) fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
         let meta: Option<Self> = files::read_json(&path)?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use qdrant_edge as qe;
 use qdrant_edge::external::ordered_float::OrderedFloat;
@@ -85,7 +86,7 @@ pub(super) fn stats(shards: &[Arc<Shard>]) -> Result<Vec<CollectionStats>> {
 
 fn one(shard: &Shard) -> Result<CollectionStats> {
     let engine = shard.current();
-    let (wal_bytes, data_bytes) = engine.as_ref().map(|engine| engine.sizes()).unwrap_or_default();
+    let (wal_bytes, data_bytes) = shard.sizes();
     let points = match &engine {
         Some(engine) => engine.read("info", |shard| Ok(shard.info().points_count as u64))?,
         None => 0,
@@ -96,7 +97,7 @@ fn one(shard: &Shard) -> Result<CollectionStats> {
         points,
         wal_bytes,
         data_bytes,
-        copies: shard.copies(),
+        copies: shard.number.load(Ordering::Relaxed).saturating_sub(1),
     })
 }
 

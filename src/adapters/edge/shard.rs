@@ -4,13 +4,13 @@
 //! (for moments). Readers take the gate only when the shard has to be opened. Must not know tenants' aliases.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::compact;
 use super::config::EdgeConfig;
-use super::engine::Engine;
+use super::engine::{Engine, sizes};
 use super::files;
 use super::journal::{Journal, left_behind};
 use super::meta::{self, Meta};
@@ -33,6 +33,9 @@ pub(super) struct Shard {
     handle: RwLock<Option<Arc<Engine>>>,
     started: Instant,
     used_ms: AtomicU64,
+    written_ms: AtomicU64,
+    /// The number of the current shard folder, for figures: the gate's `meta` decides.
+    pub(super) number: AtomicU32,
     /// Points changed since the last optimisation.
     pub(super) changes: AtomicU64,
     /// Set when an optimisation failed: none is tried until the next start.
@@ -53,6 +56,7 @@ pub(super) struct Gate {
 impl Shard {
     /// Of a collection folder whose `ragbus.json` was read.
     pub(super) fn new(name: String, folder: PathBuf, meta: Meta, config: Arc<EdgeConfig>) -> Self {
+        let number = meta.shard;
         Self {
             name,
             folder,
@@ -63,6 +67,8 @@ impl Shard {
             handle: RwLock::new(None),
             started: Instant::now(),
             used_ms: AtomicU64::new(0),
+            written_ms: AtomicU64::new(0),
+            number: AtomicU32::new(number),
             changes: AtomicU64::new(0),
             no_optimize: AtomicBool::new(false),
         }
@@ -129,7 +135,7 @@ impl Shard {
                 files::remove_file(&meta::journal(&self.folder))?;
                 copied
             }
-            None if self.log_too_large(&loaded) => compact::copy(&loaded, self, gate, &[].into())?,
+            None if self.log_too_large() => compact::copy(&loaded, self, gate, &[].into())?,
             None => loaded,
         };
         let engine = Arc::new(engine);
@@ -142,7 +148,7 @@ impl Shard {
         let Some(engine) = self.current() else {
             return Ok(false);
         };
-        if gate.journal.is_some() || !self.log_too_large(&engine) {
+        if gate.journal.is_some() || !self.log_too_large() {
             return Ok(false);
         }
         let copied = compact::copy(&engine, self, gate, &[].into())?;
@@ -190,15 +196,30 @@ impl Shard {
         }
     }
 
-    /// How often the shard was copied. Waits for nobody: 0 while the gate is held.
-    pub(super) fn copies(&self) -> u32 {
-        self.gate.try_lock().map_or(0, |gate| gate.meta.shard - 1)
+    /// Bytes of the log, and of everything else; open or not.
+    pub(super) fn sizes(&self) -> (u64, u64) {
+        sizes(&meta::shard_dir(&self.folder, self.number.load(Ordering::Relaxed)))
+    }
+
+    /// How long nobody wrote.
+    pub(super) fn quiet(&self) -> Duration {
+        self.since(&self.written_ms)
+    }
+
+    /// Counts as a write.
+    pub(super) fn wrote(&self) {
+        self.touch();
+        self.written_ms.store(self.used_ms.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// How long nobody used the shard.
     pub(super) fn idle(&self) -> Duration {
-        let used = Duration::from_millis(self.used_ms.load(Ordering::Relaxed));
-        self.started.elapsed().saturating_sub(used)
+        self.since(&self.used_ms)
+    }
+
+    fn since(&self, then: &AtomicU64) -> Duration {
+        let then = Duration::from_millis(then.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(then)
     }
 
     /// Counts as use.
@@ -207,8 +228,8 @@ impl Shard {
         self.used_ms.store(now, Ordering::Relaxed);
     }
 
-    fn log_too_large(&self, engine: &Engine) -> bool {
-        let (wal, data) = engine.sizes();
+    fn log_too_large(&self) -> bool {
+        let (wal, data) = self.sizes();
         self.config.wal_too_large(wal, data)
     }
 

@@ -36,9 +36,9 @@ pub struct CollectionStats {
     pub open: bool,
     /// Points of all tenants, approximately; 0 while it isn't open.
     pub points: u64,
-    /// Bytes of the log; 0 while it isn't open.
+    /// Bytes of the log.
     pub wal_bytes: u64,
-    /// Bytes of everything else; 0 while it isn't open.
+    /// Bytes of everything else.
     pub data_bytes: u64,
     /// How often the shard was copied to get rid of its log or to be repaired.
     pub copies: u32,

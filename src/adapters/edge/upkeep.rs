@@ -21,7 +21,8 @@ pub(super) fn tend(shard: &Arc<Shard>, config: &EdgeConfig) {
             tracing::error!(collection = %shard.name, error = %error.chain(), "an optimisation failed; none is tried until the next start");
         }
     }
-    if shard.current().is_some() && shard.idle() >= config.idle_close {
+    // Readers go on during a compaction, so only writes count.
+    if shard.current().is_some() && shard.quiet() >= config.idle_close {
         let mut gate = shard.gate();
         match shard.compact(&mut gate) {
             Ok(true) => tracing::info!(collection = %shard.name, "compacted a log"),
@@ -30,7 +31,9 @@ pub(super) fn tend(shard: &Arc<Shard>, config: &EdgeConfig) {
                 tracing::error!(collection = %shard.name, error = %error.chain(), "a compaction failed");
             }
         }
-        shard.close_unused(&gate);
+        if shard.idle() >= config.idle_close {
+            shard.close_unused(&gate);
+        }
     }
 }
 
