@@ -21,9 +21,9 @@ fn any(value: Option<&MetadataValue>, test: impl Fn(FilterValue) -> bool) -> boo
         Some(MetadataValue::String(text)) => test(FilterValue::String(text.clone())),
         Some(MetadataValue::Number(number)) => test(FilterValue::Number(*number)),
         Some(MetadataValue::Bool(flag)) => test(FilterValue::Bool(*flag)),
-        Some(MetadataValue::Strings(list)) => {
-            list.iter().any(|text| test(FilterValue::String(text.clone())))
-        }
+        Some(MetadataValue::Strings(list)) => list
+            .iter()
+            .any(|text| test(FilterValue::String(text.clone()))),
         Some(MetadataValue::Numbers(list)) => {
             list.iter().any(|number| test(FilterValue::Number(*number)))
         }
@@ -34,7 +34,10 @@ fn within(value: &FilterValue, range: &Range) -> bool {
     match value {
         FilterValue::Number(number) if !range.is_time() => bounded(Bound::Number(*number), range),
         FilterValue::String(text) if range.is_time() => match text.parse::<jiff::Timestamp>() {
-            Ok(time) => bounded(Bound::Time(Timestamp::from_micros(time.as_microsecond())), range),
+            Ok(time) => bounded(
+                Bound::Time(Timestamp::from_micros(time.as_microsecond())),
+                range,
+            ),
             Err(_) => false,
         },
         FilterValue::String(_) | FilterValue::Number(_) | FilterValue::Bool(_) => false,
@@ -62,20 +65,46 @@ mod tests {
     fn lists_match_by_any_element_and_a_range_needs_one_element_inside() {
         let list = metadata("n", MetadataValue::Numbers(vec![1.0, 9.0]));
         let number = |n| Some(Bound::Number(n));
-        let range = |gt, lt| Filter::Range("n".into(), Range { gt, lt, ..Range::default() });
-        assert!(matches(&Filter::Eq("n".into(), FilterValue::Number(9.0)), &list));
+        let range = |gt, lt| {
+            Filter::Range(
+                "n".into(),
+                Range {
+                    gt,
+                    lt,
+                    ..Range::default()
+                },
+            )
+        };
+        assert!(matches(
+            &Filter::Eq("n".into(), FilterValue::Number(9.0)),
+            &list
+        ));
         assert!(!matches(&range(number(2.0), number(8.0)), &list));
         assert!(matches(&range(number(2.0), None), &list));
     }
 
     #[test]
     fn times_compare_across_zones_and_absent_fields_fail() {
-        let stored = metadata("t", MetadataValue::String("2024-01-01T01:00:00+02:00".into()));
+        let stored = metadata(
+            "t",
+            MetadataValue::String("2024-01-01T01:00:00+02:00".into()),
+        );
         let at = |micros| Some(Bound::Time(Timestamp::from_micros(micros)));
-        let until = |lt| Filter::Range("t".into(), Range { lt, ..Range::default() });
+        let until = |lt| {
+            Filter::Range(
+                "t".into(),
+                Range {
+                    lt,
+                    ..Range::default()
+                },
+            )
+        };
         assert!(matches(&until(at(1_704_067_200_000_000)), &stored));
         assert!(!matches(&until(at(0)), &stored));
-        assert!(matches(&Filter::Not(Box::new(Filter::Exists("u".into()))), &stored));
+        assert!(matches(
+            &Filter::Not(Box::new(Filter::Exists("u".into()))),
+            &stored
+        ));
         let empty = metadata("e", MetadataValue::Strings(vec![]));
         assert!(matches(&Filter::Exists("e".into()), &empty));
     }

@@ -8,15 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::filter_eval::matches;
+use super::memory_score::{fuse, normalise, score};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fusion::{rrf, sort_ranked};
+use crate::fusion::sort_ranked;
 use crate::model::{
-    ChunkId, CollectionSchema, CorpusRef, DocumentId, Leg, SparseVector, StoredChunk, TenantId,
+    ChunkId, CollectionSchema, CorpusRef, DocumentId, SparseVector, StoredChunk, TenantId,
 };
-use crate::spi::{
-    CollectionInfo, FusionMethod, Hit, HybridQuery, LegQuery, LegVector, Point, StoreAnswer,
-    VectorStore,
-};
+use crate::spi::{CollectionInfo, Hit, HybridQuery, LegQuery, Point, StoreAnswer, VectorStore};
 use crate::tenancy::Placement;
 
 /// A vector store in memory. Nothing is approximate; ties stand by chunk id.
@@ -62,7 +60,9 @@ impl MemoryVectorStore {
 impl State {
     fn find(&mut self, at: &Placement) -> Option<&mut Collection> {
         let live = &self.aliases.get(&at.corpus)?.live;
-        let collection = live.get(&at.generation).filter(|name| **name == at.collection)?;
+        let collection = live
+            .get(&at.generation)
+            .filter(|name| **name == at.collection)?;
         self.collections.get_mut(collection)
     }
 
@@ -73,14 +73,20 @@ impl State {
 
 impl Collection {
     fn of<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a Point> {
-        self.points.values().filter(move |(owner, _)| owner == tenant).map(|(_, point)| point)
+        self.points
+            .values()
+            .filter(move |(owner, _)| owner == tenant)
+            .map(|(_, point)| point)
     }
 
     fn rank(&self, tenant: &TenantId, query: &HybridQuery, leg: &LegQuery) -> Vec<(ChunkId, f32)> {
         let own: Vec<&Point> = self.of(tenant).collect();
         let allowed = |point: &&&Point| {
             let metadata = &point.stored.chunk.metadata;
-            query.filter.as_ref().is_none_or(|filter| matches(filter, metadata))
+            query
+                .filter
+                .as_ref()
+                .is_none_or(|filter| matches(filter, metadata))
         };
         let mut ranked: Vec<(ChunkId, f32)> = own
             .iter()
@@ -96,7 +102,10 @@ impl Collection {
     fn hits(&self, ranked: &[(ChunkId, f32)]) -> Vec<Hit> {
         let hit = |(id, score): &(ChunkId, f32)| {
             let (_, point) = self.points.get(id)?;
-            Some(Hit { stored: point.stored.clone(), score: *score })
+            Some(Hit {
+                stored: point.stored.clone(),
+                score: *score,
+            })
         };
         ranked.iter().filter_map(hit).collect()
     }
@@ -106,10 +115,16 @@ impl Collection {
 impl VectorStore for MemoryVectorStore {
     async fn describe(&self, corpus: &CorpusRef) -> Result<Option<CollectionInfo>> {
         let state = self.open()?;
-        let newest = state.aliases.get(corpus).and_then(|alias| alias.live.last_key_value());
+        let newest = state
+            .aliases
+            .get(corpus)
+            .and_then(|alias| alias.live.last_key_value());
         Ok(newest.and_then(|(generation, name)| {
             let schema = state.collections.get(name)?.schema.clone();
-            Some(CollectionInfo { generation: *generation, schema })
+            Some(CollectionInfo {
+                generation: *generation,
+                schema,
+            })
         }))
     }
 
@@ -120,8 +135,14 @@ impl VectorStore for MemoryVectorStore {
         if !live && alias.is_some_and(|alias| at.generation <= alias.dropped) {
             return Err(gone());
         }
-        let fresh = || Collection { schema: schema.clone(), points: BTreeMap::new() };
-        let stored = state.collections.entry(at.collection.clone()).or_insert_with(fresh);
+        let fresh = || Collection {
+            schema: schema.clone(),
+            points: BTreeMap::new(),
+        };
+        let stored = state
+            .collections
+            .entry(at.collection.clone())
+            .or_insert_with(fresh);
         if let Some((what, stored, wanted)) = stored.schema.difference(schema) {
             return Err(Error::new(
                 ErrorKind::SchemaConflict,
@@ -145,18 +166,15 @@ impl VectorStore for MemoryVectorStore {
             if stored.is_none_or(|(owner, old)| {
                 owner == at.tenant() && old.stored.sequence <= point.stored.sequence
             }) {
-                collection.points.insert(point.stored.id, (at.tenant().clone(), point));
+                collection
+                    .points
+                    .insert(point.stored.id, (at.tenant().clone(), point));
             }
         }
         Ok(())
     }
 
-    async fn delete_below(
-        &self,
-        at: &Placement,
-        document: &DocumentId,
-        below: u64,
-    ) -> Result<u32> {
+    async fn delete_below(&self, at: &Placement, document: &DocumentId, below: u64) -> Result<u32> {
         let mut state = self.open()?;
         let Some(collection) = state.find(at) else {
             return Ok(0);
@@ -172,7 +190,9 @@ impl VectorStore for MemoryVectorStore {
     async fn drop_generation(&self, at: &Placement) -> Result<()> {
         let mut state = self.open()?;
         if let Some(collection) = state.find(at) {
-            collection.points.retain(|_, (owner, _)| owner != at.tenant());
+            collection
+                .points
+                .retain(|_, (owner, _)| owner != at.tenant());
         }
         let alias = state.aliases.entry(at.corpus.clone()).or_default();
         alias.live.remove(&at.generation);
@@ -206,7 +226,9 @@ impl VectorStore for MemoryVectorStore {
     ) -> Result<Vec<StoredChunk>> {
         let mut state = self.open()?;
         let points = state.find(at).map(|collection| &*collection);
-        let points = points.into_iter().flat_map(|collection| collection.of(at.tenant()));
+        let points = points
+            .into_iter()
+            .flat_map(|collection| collection.of(at.tenant()));
         let mut chunks: Vec<StoredChunk> = points
             .map(|point| &point.stored)
             .filter(|stored| stored.document_id == *document && stored.sequence == sequence)
@@ -219,13 +241,20 @@ impl VectorStore for MemoryVectorStore {
     async fn points(&self, at: &Placement, ids: &[ChunkId]) -> Result<Vec<Point>> {
         let mut state = self.open()?;
         let points = state.find(at).map(|collection| &*collection);
-        let points = points.into_iter().flat_map(|collection| collection.of(at.tenant()));
-        Ok(points.filter(|point| ids.contains(&point.stored.id)).cloned().collect())
+        let points = points
+            .into_iter()
+            .flat_map(|collection| collection.of(at.tenant()));
+        Ok(points
+            .filter(|point| ids.contains(&point.stored.id))
+            .cloned()
+            .collect())
     }
 
     async fn count(&self, at: &Placement) -> Result<u64> {
         let mut state = self.open()?;
-        Ok(state.find(at).map_or(0, |collection| collection.of(at.tenant()).count() as u64))
+        Ok(state
+            .find(at)
+            .map_or(0, |collection| collection.of(at.tenant()).count() as u64))
     }
 
     async fn health(&self) -> Result<()> {
@@ -233,7 +262,10 @@ impl VectorStore for MemoryVectorStore {
     }
 
     async fn close(&self) -> Result<()> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .closed = true;
         Ok(())
     }
 }
@@ -254,80 +286,8 @@ fn check(point: &Point, dimension: u32) -> Result<()> {
     if dense && finite && sound(&vectors.sparse) && sound(&vectors.bm25) {
         Ok(())
     } else {
-        Err(Error::internal("a vector has a wrong width or an unusable number"))
+        Err(Error::internal(
+            "a vector has a wrong width or an unusable number",
+        ))
     }
-}
-
-fn normalise(vector: &mut [f32]) {
-    let length = dot(vector, vector).sqrt();
-    if length > 0.0 {
-        vector.iter_mut().for_each(|x| *x /= length);
-    }
-}
-
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-/// The leg's score of a point; `None` when a sparse leg shares no term with it.
-fn score(leg: &LegQuery, point: &Point, all: &[&Point]) -> Option<f32> {
-    match &leg.vector {
-        LegVector::Dense(query) => {
-            let mut query = query.clone();
-            normalise(&mut query);
-            Some(dot(&query, &point.vectors.dense))
-        }
-        LegVector::Sparse(query) => {
-            let stored = of_leg(leg.leg, point);
-            let shared = query.indices.iter().zip(&query.values).filter_map(|(index, weight)| {
-                let at = stored.indices.binary_search(index).ok()?;
-                let idf = if leg.leg == Leg::Bm25 { idf(*index, all) } else { 1.0 };
-                Some(weight * stored.values[at] * idf)
-            });
-            shared.reduce(|sum, share| sum + share)
-        }
-    }
-}
-
-fn of_leg(leg: Leg, point: &Point) -> &SparseVector {
-    if leg == Leg::Bm25 { &point.vectors.bm25 } else { &point.vectors.sparse }
-}
-
-fn idf(index: u32, all: &[&Point]) -> f32 {
-    let stored = |point: &&&Point| !point.vectors.bm25.is_empty();
-    let has = |point: &&&Point| point.vectors.bm25.indices.binary_search(&index).is_ok();
-    let count = all.iter().filter(stored).count() as f32;
-    let with = all.iter().filter(has).count() as f32;
-    ((count - with + 0.5) / (with + 0.5) + 1.0).ln()
-}
-
-fn fuse(legs: &[Vec<(ChunkId, f32)>], method: FusionMethod) -> Vec<(ChunkId, f32)> {
-    match method {
-        FusionMethod::Rrf { k } => {
-            let ids = |leg: &Vec<(ChunkId, f32)>| (1.0, leg.iter().map(|(id, _)| *id).collect());
-            rrf(&legs.iter().map(ids).collect::<Vec<_>>(), k)
-        }
-        FusionMethod::Dbsf => {
-            let mut sums: BTreeMap<ChunkId, f32> = BTreeMap::new();
-            for (id, score) in legs.iter().flat_map(|leg| normalised(leg)) {
-                *sums.entry(id).or_default() += score;
-            }
-            let mut fused: Vec<_> = sums.into_iter().collect();
-            sort_ranked(&mut fused);
-            fused
-        }
-    }
-}
-
-/// Scores relative to three standard deviations around the mean; 0.5 where there is no deviation.
-fn normalised(leg: &[(ChunkId, f32)]) -> Vec<(ChunkId, f32)> {
-    let count = leg.len() as f32;
-    let mean = leg.iter().map(|(_, score)| score).sum::<f32>() / count;
-    let squares: f32 = leg.iter().map(|(_, score)| (score - mean).powi(2)).sum();
-    let reach = 3.0 * (squares / (count - 1.0)).sqrt();
-    let place = |score: f32| {
-        let flat = leg.len() < 2 || reach == 0.0;
-        if flat { 0.5 } else { (score - mean + reach) / (2.0 * reach) }
-    };
-    leg.iter().map(|(id, score)| (*id, place(*score))).collect()
 }

@@ -2,6 +2,7 @@
 
 pub mod contract;
 pub mod filter_eval;
+mod memory_score;
 mod memory_store;
 
 pub use memory_store::MemoryVectorStore;

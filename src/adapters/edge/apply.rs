@@ -27,9 +27,16 @@ const PAGE: usize = 1_000;
 #[derive(Debug)]
 pub(super) enum Work {
     /// Insert, or replace where the stored sequence is not newer; validated.
-    Upsert { tenant: TenantId, points: Vec<Point> },
+    Upsert {
+        tenant: TenantId,
+        points: Vec<Point>,
+    },
     /// Delete a document's points with a sequence below.
-    DeleteBelow { tenant: TenantId, document: DocumentId, below: u64 },
+    DeleteBelow {
+        tenant: TenantId,
+        document: DocumentId,
+        below: u64,
+    },
     /// Delete everything of a tenant.
     DeleteTenant { tenant: TenantId },
 }
@@ -76,13 +83,22 @@ fn apply(shard: &Shard, gate: &mut Gate, engine: &Engine, work: &Work) -> Result
             }
             written
         }
-        Work::DeleteBelow { tenant, document, below } => {
-            let range = qe::Range { lt: Some(OrderedFloat(*below as f64)), ..Default::default() };
+        Work::DeleteBelow {
+            tenant,
+            document,
+            below,
+        } => {
+            let range = qe::Range {
+                lt: Some(OrderedFloat(*below as f64)),
+                ..Default::default()
+            };
             delete(gate, engine, &of_document(tenant, document, range)?)?
         }
         Work::DeleteTenant { tenant } => delete(gate, engine, &scoped(tenant, None)?)?,
     };
-    shard.changes.fetch_add(u64::from(changed), Ordering::Relaxed);
+    shard
+        .changes
+        .fetch_add(u64::from(changed), Ordering::Relaxed);
     Ok(changed)
 }
 
@@ -94,7 +110,9 @@ fn upsert(gate: &mut Gate, engine: &Engine, tenant: &TenantId, points: &[Point])
         let id = point.stored.id;
         let newest = wanted.get(&id).map(|other| other.stored.sequence);
         let newest = newest.or_else(|| stored.get(&id).map(|old| old.sequence));
-        let foreign = stored.get(&id).is_some_and(|old| old.tenant != tenant.as_str());
+        let foreign = stored
+            .get(&id)
+            .is_some_and(|old| old.tenant != tenant.as_str());
         if !foreign && newest.is_none_or(|newest| newest <= point.stored.sequence) {
             wanted.insert(id, point);
         }
@@ -102,16 +120,24 @@ fn upsert(gate: &mut Gate, engine: &Engine, tenant: &TenantId, points: &[Point])
     if wanted.is_empty() {
         return Ok(0);
     }
-    let encoded = wanted.values().map(|point| encode(tenant, point)).collect::<Result<_>>()?;
+    let encoded = wanted
+        .values()
+        .map(|point| encode(tenant, point))
+        .collect::<Result<_>>()?;
+    let insert = qe::PointInsertOperations::PointsList(encoded);
+    engine.update(operation(qe::PointOperations::UpsertPoints(insert)))?;
     if let Some(journal) = &mut gate.journal {
         journal.written(wanted.keys().copied())?;
     }
-    let insert = qe::PointInsertOperations::PointsList(encoded);
-    engine.update(operation(qe::PointOperations::UpsertPoints(insert)))?;
+    if !took_effect(engine, &wanted)? {
+        return Err(ignored(gate));
+    }
     for leg in [Leg::Sparse, Leg::Bm25] {
         let leftover = wanted.values().filter(|point| {
             let has = |vectors: &[Leg]| vectors.contains(&leg);
-            let had = stored.get(&point.stored.id).is_some_and(|old| has(&old.legs));
+            let had = stored
+                .get(&point.stored.id)
+                .is_some_and(|old| has(&old.legs));
             had && !has(&legs_of(point))
         });
         let ids: Vec<qe::PointId> = leftover.map(|point| point_id(point.stored.id)).collect();
@@ -124,6 +150,22 @@ fn upsert(gate: &mut Gate, engine: &Engine, tenant: &TenantId, points: &[Point])
     Ok(wanted.len() as u32)
 }
 
+/// Whether a written point is there; one stands for all of its operation.
+fn took_effect(engine: &Engine, wanted: &BTreeMap<ChunkId, &Point>) -> Result<bool> {
+    let Some((id, point)) = wanted.first_key_value() else {
+        return Ok(true);
+    };
+    let ids = [point_id(*id)];
+    let payload = qe::WithPayloadInterface::Fields(vec![json_path(TENANT)?, json_path(SEQUENCE)?]);
+    let read = engine.read("retrieve", |shard| {
+        shard.retrieve(&ids, Some(payload), None)
+    })?;
+    let sequence = read
+        .first()
+        .and_then(|record| fence(record.payload.as_ref()));
+    Ok(sequence.is_some_and(|(_, sequence)| sequence == point.stored.sequence))
+}
+
 /// What must be known of a stored point before it is replaced.
 struct Stored {
     tenant: String,
@@ -132,7 +174,10 @@ struct Stored {
 }
 
 fn stored(engine: &Engine, points: &[Point]) -> Result<HashMap<ChunkId, Stored>> {
-    let ids: Vec<qe::PointId> = points.iter().map(|point| point_id(point.stored.id)).collect();
+    let ids: Vec<qe::PointId> = points
+        .iter()
+        .map(|point| point_id(point.stored.id))
+        .collect();
     let fields = vec![json_path(TENANT)?, json_path(SEQUENCE)?];
     let vectors = vec![Leg::Sparse.name().to_owned(), Leg::Bm25.name().to_owned()];
     let records = engine.read("retrieve", |shard| {
@@ -150,43 +195,81 @@ fn stored(engine: &Engine, points: &[Point]) -> Result<HashMap<ChunkId, Stored>>
         };
         let has = |leg: &Leg| named.is_some_and(|named| named.contains_key(leg.name()));
         let legs = [Leg::Sparse, Leg::Bm25].into_iter().filter(has).collect();
-        stored.insert(chunk_id(record.id)?, Stored { tenant: tenant.to_owned(), sequence, legs });
+        stored.insert(
+            chunk_id(record.id)?,
+            Stored {
+                tenant: tenant.to_owned(),
+                sequence,
+                legs,
+            },
+        );
     }
     Ok(stored)
 }
 
 fn legs_of(point: &Point) -> Vec<Leg> {
     let legs = sparse_legs(&point.vectors).into_iter();
-    legs.filter(|(_, vector)| !vector.is_empty()).map(|(leg, _)| leg).collect()
+    legs.filter(|(_, vector)| !vector.is_empty())
+        .map(|(leg, _)| leg)
+        .collect()
 }
 
 /// Deletes what a filter finds, page by page, and says how many went.
 fn delete(gate: &mut Gate, engine: &Engine, filter: &qe::Filter) -> Result<u32> {
     let mut deleted = 0;
+    let mut offset = None;
     loop {
-        let request = qe::ScrollRequest {
-            offset: None,
-            limit: Some(PAGE),
-            filter: Some(filter.clone()),
-            with_payload: Some(qe::WithPayloadInterface::Bool(false)),
-            with_vector: qe::WithVector::Bool(false),
-            order_by: None,
-        };
-        let (page, next) = engine.read("scroll", |shard| shard.scroll(request))?;
-        let ids: Vec<qe::PointId> = page.into_iter().map(|record| record.id).collect();
-        if ids.is_empty() {
-            return Ok(deleted);
+        let (ids, next) = page(engine, filter, offset, PAGE)?;
+        if !ids.is_empty() {
+            let noted = ids
+                .iter()
+                .map(|id| chunk_id(*id))
+                .collect::<Result<Vec<_>>>()?;
+            deleted += ids.len() as u32;
+            engine.update(operation(qe::PointOperations::DeletePoints { ids }))?;
+            if let Some(journal) = &mut gate.journal {
+                journal.deleted(&noted)?;
+            }
         }
-        deleted += ids.len() as u32;
-        if let Some(journal) = &mut gate.journal {
-            let ids = ids.iter().map(|id| chunk_id(*id)).collect::<Result<Vec<_>>>()?;
-            journal.deleted(&ids)?;
-        }
-        engine.update(operation(qe::PointOperations::DeletePoints { ids }))?;
-        if next.is_none() {
-            return Ok(deleted);
+        match next {
+            Some(_) => offset = next,
+            None => break,
         }
     }
+    if deleted > 0 && !page(engine, filter, None, 1)?.0.is_empty() {
+        return Err(ignored(gate));
+    }
+    Ok(deleted)
+}
+
+type Page = (Vec<qe::PointId>, Option<qe::PointId>);
+
+fn page(
+    engine: &Engine,
+    filter: &qe::Filter,
+    offset: Option<qe::PointId>,
+    limit: usize,
+) -> Result<Page> {
+    let request = qe::ScrollRequest {
+        offset,
+        limit: Some(limit),
+        filter: Some(filter.clone()),
+        with_payload: Some(qe::WithPayloadInterface::Bool(false)),
+        with_vector: qe::WithVector::Bool(false),
+        order_by: None,
+    };
+    let (page, next) = engine.read("scroll", |shard| shard.scroll(request))?;
+    Ok((page.into_iter().map(|record| record.id).collect(), next))
+}
+
+/// The engine numbers operations by its log and skips those that are older than its data. When the log was lost (a
+/// host that went down, a deleted file) it answers Ok and changes nothing. A copy numbers anew.
+fn ignored(gate: &mut Gate) -> Error {
+    gate.copy_at_open = true;
+    Error::new(
+        ErrorKind::DependencyFailed,
+        "the shard's log was behind its data; try again",
+    )
 }
 
 /// Makes everything applied durable; the gate's holder calls it.
@@ -204,7 +287,10 @@ fn operation(points: qe::PointOperations) -> qe::UpdateOperation {
 
 /// Inside the engine something broke that none of our checks foresaw.
 fn is_broken(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Internal | ErrorKind::DependencyFailed)
+    matches!(
+        error.kind(),
+        ErrorKind::Internal | ErrorKind::DependencyFailed
+    )
 }
 
 fn answer_all(jobs: Vec<Job>, error: &Error) {

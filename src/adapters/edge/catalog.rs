@@ -62,7 +62,10 @@ impl Catalog {
                 aliases.insert((tenant.clone(), corpus.to_owned()), read);
             }
         }
-        Ok(Self { dir, aliases: Mutex::new(aliases) })
+        Ok(Self {
+            dir,
+            aliases: Mutex::new(aliases),
+        })
     }
 
     /// The served generation and its collection.
@@ -160,5 +163,8 @@ fn known<'a>(
 }
 
 fn key(corpus: &CorpusRef) -> Key {
-    (corpus.tenant.as_str().to_owned(), corpus.corpus.as_str().to_owned())
+    (
+        corpus.tenant.as_str().to_owned(),
+        corpus.corpus.as_str().to_owned(),
+    )
 }

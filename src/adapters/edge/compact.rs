@@ -63,7 +63,8 @@ fn points(old: &Engine, new: &Engine, without: &HashSet<ChunkId>) -> Result<u64>
         }
         copied += kept.len() as u64;
         if !kept.is_empty() {
-            let insert = qe::PointOperations::UpsertPoints(qe::PointInsertOperations::PointsList(kept));
+            let insert =
+                qe::PointOperations::UpsertPoints(qe::PointInsertOperations::PointsList(kept));
             new.update(qe::UpdateOperation::PointOperation(insert))?;
         }
         match next {
@@ -74,7 +75,9 @@ fn points(old: &Engine, new: &Engine, without: &HashSet<ChunkId>) -> Result<u64>
 }
 
 fn point(record: qe::Record) -> Result<qe::PointStructPersisted> {
-    let vector = record.vector.ok_or_else(|| Error::internal("a stored point has no vectors"))?;
+    let vector = record
+        .vector
+        .ok_or_else(|| Error::internal("a stored point has no vectors"))?;
     Ok(qe::PointStructPersisted {
         id: record.id,
         vector: qe::VectorStructPersisted::from(vector),

@@ -43,7 +43,10 @@ impl Engine {
         let engine = Self::over(shard, dimension);
         for (field, schema) in indexes() {
             let field_name = json_path(field)?;
-            let create = qe::CreateIndex { field_name, field_schema: Some(schema) };
+            let create = qe::CreateIndex {
+                field_name,
+                field_schema: Some(schema),
+            };
             let operation = qe::FieldIndexOperations::CreateIndex(create);
             engine.update(UpdateOperation::FieldIndexOperation(operation))?;
         }
@@ -121,7 +124,9 @@ impl Engine {
     }
 
     fn shard(&self) -> Result<&EdgeShard> {
-        self.shard.as_ref().ok_or_else(|| Error::internal("the shard is being closed"))
+        self.shard
+            .as_ref()
+            .ok_or_else(|| Error::internal("the shard is being closed"))
     }
 }
 
@@ -132,7 +137,11 @@ impl Drop for Engine {
         if catch_unwind(AssertUnwindSafe(|| drop(shard))).is_err() {
             tracing::error!("the vector engine panicked while a shard was closed");
         }
-        let obsolete = self.obsolete.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let obsolete = self
+            .obsolete
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(error) = obsolete.and_then(|folder| files::remove_dir(&folder).err()) {
             tracing::warn!(error = %error.chain(), "an obsolete shard folder stays until the next start");
         }
@@ -148,7 +157,10 @@ fn shard_config(dimension: u32) -> qe::EdgeConfig {
         .sparse_vector(Leg::Sparse.name(), plain.build())
         .sparse_vector(Leg::Bm25.name(), idf.build())
         // One indexing thread: optimisation must not starve queries.
-        .hnsw_config(qe::HnswIndexConfig { max_indexing_threads: 1, ..Default::default() })
+        .hnsw_config(qe::HnswIndexConfig {
+            max_indexing_threads: 1,
+            ..Default::default()
+        })
         .wal_options(qe::WalOptions {
             segment_capacity: WAL_SEGMENT,
             segment_queue_len: 0,
@@ -158,14 +170,20 @@ fn shard_config(dimension: u32) -> qe::EdgeConfig {
 }
 
 fn indexes() -> [(&'static str, qe::PayloadFieldSchema); 3] {
-    let tenant = qe::KeywordIndexParams { is_tenant: Some(true), ..Default::default() };
+    let tenant = qe::KeywordIndexParams {
+        is_tenant: Some(true),
+        ..Default::default()
+    };
     let sequence = qe::IntegerIndexParams {
         lookup: Some(true),
         range: Some(true),
         enable_hnsw: Some(false),
         ..Default::default()
     };
-    let document = qe::KeywordIndexParams { enable_hnsw: Some(false), ..Default::default() };
+    let document = qe::KeywordIndexParams {
+        enable_hnsw: Some(false),
+        ..Default::default()
+    };
     let params = qe::PayloadFieldSchema::FieldParams;
     [
         (TENANT, params(qe::PayloadSchemaParams::Keyword(tenant))),
@@ -187,7 +205,10 @@ pub(super) fn json_path(path: &str) -> Result<qe::JsonPath> {
 
 /// The engine's form of a sparse vector.
 pub(super) fn sparse(vector: &SparseVector) -> qe::SparseVector {
-    qe::SparseVector { indices: vector.indices.clone(), values: vector.values.clone() }
+    qe::SparseVector {
+        indices: vector.indices.clone(),
+        values: vector.values.clone(),
+    }
 }
 
 fn guarded<T>(what: &'static str, call: impl FnOnce() -> OperationResult<T>) -> Result<T> {
@@ -195,16 +216,26 @@ fn guarded<T>(what: &'static str, call: impl FnOnce() -> OperationResult<T>) -> 
         Ok(Ok(value)) => Ok(value),
         Ok(Err(cause)) => Err(engine_error(what, cause)),
         // The panic's text may quote what was stored: it stays out of the error.
-        Err(_) => Err(Error::internal(format!("the vector engine panicked in {what}"))),
+        Err(_) => Err(Error::internal(format!(
+            "the vector engine panicked in {what}"
+        ))),
     }
 }
 
 /// Only a service error's text (files, logs, memory) is kept: the others may quote values.
 fn engine_error(what: &'static str, cause: OperationError) -> Error {
     let service = matches!(cause, OperationError::ServiceError { .. });
-    let kind = if service { ErrorKind::DependencyFailed } else { ErrorKind::Internal };
+    let kind = if service {
+        ErrorKind::DependencyFailed
+    } else {
+        ErrorKind::Internal
+    };
     let error = Error::new(kind, format!("the vector engine failed in {what}"));
-    if service { error.caused_by(cause) } else { error }
+    if service {
+        error.caused_by(cause)
+    } else {
+        error
+    }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

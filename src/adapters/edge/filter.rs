@@ -31,14 +31,23 @@ pub(super) fn of_document(
     let document = qe::Match::from(document.as_str().to_owned());
     Ok(all(vec![
         tenant_is(tenant)?,
-        field(qe::FieldCondition::new_match(json_path(DOCUMENT)?, document)),
-        field(qe::FieldCondition::new_range(json_path(SEQUENCE)?, sequence)),
+        field(qe::FieldCondition::new_match(
+            json_path(DOCUMENT)?,
+            document,
+        )),
+        field(qe::FieldCondition::new_range(
+            json_path(SEQUENCE)?,
+            sequence,
+        )),
     ]))
 }
 
 fn tenant_is(tenant: &TenantId) -> Result<qe::Condition> {
     let tenant = qe::Match::from(tenant.as_str().to_owned());
-    Ok(field(qe::FieldCondition::new_match(json_path(TENANT)?, tenant)))
+    Ok(field(qe::FieldCondition::new_match(
+        json_path(TENANT)?,
+        tenant,
+    )))
 }
 
 fn condition(filter: &Filter) -> Result<qe::Condition> {
@@ -47,8 +56,16 @@ fn condition(filter: &Filter) -> Result<qe::Condition> {
         Filter::In(name, values) => is_one_of(name, values),
         Filter::Range(name, range) => within(name, range),
         Filter::Exists(name) => {
-            let count = qe::ValuesCount { gte: Some(0), gt: None, lt: None, lte: None };
-            Ok(field(qe::FieldCondition::new_values_count(path(name)?, count)))
+            let count = qe::ValuesCount {
+                gte: Some(0),
+                gt: None,
+                lt: None,
+                lte: None,
+            };
+            Ok(field(qe::FieldCondition::new_values_count(
+                path(name)?,
+                count,
+            )))
         }
         Filter::And(filters) => Ok(nested(all(conditions(filters)?))),
         Filter::Or(filters) => Ok(nested(any(conditions(filters)?))),
@@ -67,7 +84,11 @@ fn equals(name: &str, value: &FilterValue) -> Result<qe::Condition> {
         FilterValue::Bool(flag) => qe::FieldCondition::new_match(name, (*flag).into()),
         FilterValue::Number(number) => {
             let bound = Some(OrderedFloat(*number));
-            let range = qe::Range { gte: bound, lte: bound, ..Default::default() };
+            let range = qe::Range {
+                gte: bound,
+                lte: bound,
+                ..Default::default()
+            };
             qe::FieldCondition::new_range(name, range)
         }
     }))
@@ -83,7 +104,10 @@ fn is_one_of(name: &str, values: &[FilterValue]) -> Result<qe::Condition> {
         }
     }
     if !texts.is_empty() {
-        choices.push(field(qe::FieldCondition::new_match(path(name)?, texts.into())));
+        choices.push(field(qe::FieldCondition::new_match(
+            path(name)?,
+            texts.into(),
+        )));
     }
     Ok(nested(any(choices)))
 }
@@ -134,11 +158,21 @@ fn path(name: &str) -> Result<qe::JsonPath> {
 }
 
 fn all(must: Vec<qe::Condition>) -> qe::Filter {
-    qe::Filter { must: Some(must), should: None, min_should: None, must_not: None }
+    qe::Filter {
+        must: Some(must),
+        should: None,
+        min_should: None,
+        must_not: None,
+    }
 }
 
 fn any(should: Vec<qe::Condition>) -> qe::Filter {
-    qe::Filter { should: Some(should), must: None, min_should: None, must_not: None }
+    qe::Filter {
+        should: Some(should),
+        must: None,
+        min_should: None,
+        must_not: None,
+    }
 }
 
 fn field(condition: qe::FieldCondition) -> qe::Condition {

@@ -85,7 +85,11 @@ impl Inner {
 
     /// Refuses work after `close`.
     pub(super) fn check_open(&self) -> Result<()> {
-        if self.stopped.load(Ordering::Acquire) { Err(closed()) } else { Ok(()) }
+        if self.stopped.load(Ordering::Acquire) {
+            Err(closed())
+        } else {
+            Ok(())
+        }
     }
 
     /// What is served; from memory.
@@ -153,7 +157,10 @@ impl Inner {
         if at.shared {
             return Ok(Some(shard));
         }
-        self.shards.write().unwrap_or_else(PoisonError::into_inner).remove(&at.collection);
+        self.shards
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&at.collection);
         shard.drop_collection()?;
         Ok(None)
     }
@@ -172,7 +179,8 @@ impl Inner {
 
     /// The upkeep thread: until the store is closed.
     pub(super) fn keep_up(&self) {
-        let pause = (self.config.idle_close / 4).clamp(Duration::from_millis(20), Duration::from_secs(30));
+        let pause =
+            (self.config.idle_close / 4).clamp(Duration::from_millis(20), Duration::from_secs(30));
         while !self.stopped.load(Ordering::Acquire) {
             for shard in self.all() {
                 if !self.stopped.load(Ordering::Acquire) {

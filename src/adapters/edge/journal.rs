@@ -37,7 +37,12 @@ impl Journal {
             Ok(file)
         };
         let file = open().map_err(|cause| files::failed("begin", path, cause))?;
-        Ok(Self { path: path.to_owned(), file, deleted: HashSet::new(), dirty: false })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            deleted: HashSet::new(),
+            dirty: false,
+        })
     }
 
     /// Notes deleted points.
@@ -76,7 +81,9 @@ impl Journal {
             text.extend_from_slice(&id.0.to_be_bytes());
         }
         self.dirty = true;
-        self.file.write_all(&text).map_err(|cause| files::failed("write", &self.path, cause))
+        self.file
+            .write_all(&text)
+            .map_err(|cause| files::failed("write", &self.path, cause))
     }
 }
 
@@ -89,7 +96,9 @@ pub(super) fn left_behind(path: &Path) -> Result<Option<HashSet<ChunkId>>> {
     };
     let mut deleted = HashSet::new();
     for record in text.chunks_exact(RECORD) {
-        let id = record[1..].iter().fold(0u128, |id, byte| (id << 8) | u128::from(*byte));
+        let id = record[1..]
+            .iter()
+            .fold(0u128, |id, byte| (id << 8) | u128::from(*byte));
         if record[0] == DELETED {
             deleted.insert(ChunkId(id));
         } else {
@@ -109,8 +118,12 @@ mod tests {
         let path = dir.path().join("j");
         assert_eq!(left_behind(&path).expect("read"), None);
         let mut journal = Journal::begin(&path).expect("begun");
-        journal.deleted(&[ChunkId(1), ChunkId(u128::MAX)]).expect("noted");
-        journal.written([ChunkId(1), ChunkId(7)].into_iter()).expect("noted");
+        journal
+            .deleted(&[ChunkId(1), ChunkId(u128::MAX)])
+            .expect("noted");
+        journal
+            .written([ChunkId(1), ChunkId(7)].into_iter())
+            .expect("noted");
         journal.sync().expect("synced");
         journal.file.write_all(&[DELETED, 0, 0]).expect("torn");
         let left = left_behind(&path).expect("read").expect("there");

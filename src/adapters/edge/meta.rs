@@ -41,7 +41,10 @@ impl Meta {
     /// What a collection without the file is, when an alias names it: not half created, but damaged.
     pub(super) fn lost(folder: &Path) -> Error {
         let path = folder.join(FILE);
-        Error::new(ErrorKind::DependencyFailed, format!("the store file {} is missing", path.display()))
+        Error::new(
+            ErrorKind::DependencyFailed,
+            format!("the store file {} is missing", path.display()),
+        )
     }
 
     /// Reads it; `None` when it isn't there.

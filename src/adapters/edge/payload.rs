@@ -48,7 +48,10 @@ pub(super) fn encode(tenant: &TenantId, point: &Point) -> Result<qe::PointStruct
     vectors.insert(Leg::Dense.name().to_owned(), dense);
     for (leg, vector) in sparse_legs(&point.vectors) {
         if !vector.is_empty() {
-            vectors.insert(leg.name().to_owned(), qe::VectorPersisted::Sparse(sparse(vector)));
+            vectors.insert(
+                leg.name().to_owned(),
+                qe::VectorPersisted::Sparse(sparse(vector)),
+            );
         }
     }
     Ok(qe::PointStructPersisted {
@@ -64,7 +67,13 @@ pub(super) fn sparse_legs(vectors: &Vectors) -> [(Leg, &SparseVector); 2] {
 }
 
 fn encode_payload(tenant: &TenantId, point: &Point) -> Result<Map<String, Value>> {
-    let StoredChunk { document_id, sequence, chunk, content_hash, .. } = &point.stored;
+    let StoredChunk {
+        document_id,
+        sequence,
+        chunk,
+        content_hash,
+        ..
+    } = &point.stored;
     let mut payload = Map::new();
     let mut put = |key: &str, value: Value| payload.insert(key.to_owned(), value);
     put(TENANT, tenant.as_str().into());
@@ -91,9 +100,11 @@ fn encode_metadata(metadata: &Metadata) -> Result<Map<String, Value>> {
             MetadataValue::Number(number) => encode_number(*number)?,
             MetadataValue::Bool(flag) => Value::Bool(*flag),
             MetadataValue::Strings(list) => list.iter().map(String::as_str).collect(),
-            MetadataValue::Numbers(list) => {
-                Value::Array(list.iter().map(|n| encode_number(*n)).collect::<Result<_>>()?)
-            }
+            MetadataValue::Numbers(list) => Value::Array(
+                list.iter()
+                    .map(|n| encode_number(*n))
+                    .collect::<Result<_>>()?,
+            ),
         };
         Ok((key.clone(), value))
     });
@@ -103,7 +114,9 @@ fn encode_metadata(metadata: &Metadata) -> Result<Map<String, Value>> {
 fn encode_number(number: f64) -> Result<Value> {
     // Metadata is checked when it is built, so this is a bug elsewhere.
     let number = Number::from_f64(number);
-    number.map(Value::Number).ok_or_else(|| Error::internal("a metadata number is not finite"))
+    number
+        .map(Value::Number)
+        .ok_or_else(|| Error::internal("a metadata number is not finite"))
 }
 
 /// A stored point without its vectors.
@@ -134,7 +147,10 @@ pub(super) fn decode(id: qe::PointId, payload: Option<qe::Payload>) -> Result<St
 
 /// A stored point with its vectors; absent sparse vectors come back empty.
 pub(super) fn decode_point(record: qe::Record) -> Result<Point> {
-    let expires = record.payload.as_ref().and_then(|payload| payload.0.get(EXPIRES)?.as_i64());
+    let expires = record
+        .payload
+        .as_ref()
+        .and_then(|payload| payload.0.get(EXPIRES)?.as_i64());
     let Some(qe::VectorStructInternal::Named(mut named)) = record.vector else {
         return Err(damaged("vectors"));
     };
@@ -147,13 +163,20 @@ pub(super) fn decode_point(record: qe::Record) -> Result<Point> {
     let mut take = |leg: Leg| match named.remove(leg.name()) {
         Some(qe::VectorInternal::Sparse(mut vector)) => {
             vector.sort_by_indices();
-            SparseVector { indices: vector.indices, values: vector.values }
+            SparseVector {
+                indices: vector.indices,
+                values: vector.values,
+            }
         }
         Some(qe::VectorInternal::Dense(_) | qe::VectorInternal::MultiDense(_)) | None => {
             SparseVector::default()
         }
     };
-    let vectors = Vectors { dense, sparse: take(Leg::Sparse), bm25: take(Leg::Bm25) };
+    let vectors = Vectors {
+        dense,
+        sparse: take(Leg::Sparse),
+        bm25: take(Leg::Bm25),
+    };
     Ok(Point {
         stored: decode(record.id, record.payload)?,
         expires_at: expires.map(Timestamp::from_micros),
@@ -164,14 +187,19 @@ pub(super) fn decode_point(record: qe::Record) -> Result<Point> {
 /// The tenant and sequence of a stored point.
 pub(super) fn fence(payload: Option<&qe::Payload>) -> Option<(&str, u64)> {
     let payload = &payload?.0;
-    Some((payload.get(TENANT)?.as_str()?, payload.get(SEQUENCE)?.as_u64()?))
+    Some((
+        payload.get(TENANT)?.as_str()?,
+        payload.get(SEQUENCE)?.as_u64()?,
+    ))
 }
 
 fn decode_metadata(value: Option<Value>) -> Result<Metadata> {
     let Some(Value::Object(map)) = value else {
         return Err(damaged(METADATA));
     };
-    let entries = map.into_iter().map(|(key, value)| Ok((key, decode_value(value)?)));
+    let entries = map
+        .into_iter()
+        .map(|(key, value)| Ok((key, decode_value(value)?)));
     Metadata::new(METADATA, entries.collect::<Result<BTreeMap<_, _>>>()?)
 }
 
@@ -188,10 +216,16 @@ fn decode_value(value: Value) -> Result<MetadataValue> {
         Value::Array(list) => {
             let texts = list.into_iter().map(|item| match item {
                 Value::String(text) => Some(text),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
                 | Value::Object(_) => None,
             });
-            texts.collect::<Option<_>>().map(MetadataValue::Strings).ok_or_else(wrong)
+            texts
+                .collect::<Option<_>>()
+                .map(MetadataValue::Strings)
+                .ok_or_else(wrong)
         }
         Value::Null | Value::Object(_) => Err(wrong()),
     }

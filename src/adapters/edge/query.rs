@@ -11,7 +11,11 @@ use crate::model::{Leg, TenantId};
 use crate::spi::{FusionMethod, Hit, HybridQuery, LegQuery, LegVector, StoreAnswer};
 
 /// Answers a query; blocking.
-pub(super) fn answer(engine: &Engine, tenant: &TenantId, query: &HybridQuery) -> Result<StoreAnswer> {
+pub(super) fn answer(
+    engine: &Engine,
+    tenant: &TenantId,
+    query: &HybridQuery,
+) -> Result<StoreAnswer> {
     for leg in &query.legs {
         check(leg, engine.dimension())?;
     }
@@ -33,12 +37,17 @@ fn check(leg: &LegQuery, dimension: u32) -> Result<()> {
             dense.len() == dimension as usize && dense.iter().all(|x| x.is_finite())
         }
         (LegVector::Sparse(vector), Leg::Sparse | Leg::Bm25) => super::validate::is_sound(vector),
-        (LegVector::Dense(_), Leg::Sparse | Leg::Bm25) | (LegVector::Sparse(_), Leg::Dense) => false,
+        (LegVector::Dense(_), Leg::Sparse | Leg::Bm25) | (LegVector::Sparse(_), Leg::Dense) => {
+            false
+        }
     };
     if fits && leg.min_score.is_none_or(f32::is_finite) {
         Ok(())
     } else {
-        Err(Error::internal(format!("the query vector of leg {} is unusable", leg.leg.name())))
+        Err(Error::internal(format!(
+            "the query vector of leg {} is unusable",
+            leg.leg.name()
+        )))
     }
 }
 
@@ -54,7 +63,10 @@ fn fused(
     }
     let fusion = match method {
         // The engine counts ranks from 0, the paper from 1.
-        FusionMethod::Rrf { k } => qe::Fusion::Rrf { k: k as usize + 1, weights: None },
+        FusionMethod::Rrf { k } => qe::Fusion::Rrf {
+            k: k as usize + 1,
+            weights: None,
+        },
         FusionMethod::Dbsf => qe::Fusion::Dbsf,
     };
     let prefetches = asked.iter().map(|leg| qe::Prefetch {
@@ -120,7 +132,10 @@ fn threshold(leg: &LegQuery) -> Option<OrderedFloat<f32>> {
 
 fn hits(points: Vec<qe::ScoredPoint>) -> Result<Vec<Hit>> {
     let hit = |point: qe::ScoredPoint| {
-        Ok(Hit { score: point.score, stored: decode(point.id, point.payload)? })
+        Ok(Hit {
+            score: point.score,
+            stored: decode(point.id, point.payload)?,
+        })
     };
     points.into_iter().map(hit).collect()
 }

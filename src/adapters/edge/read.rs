@@ -27,7 +27,11 @@ pub(super) fn document(
     sequence: u64,
 ) -> Result<Vec<StoredChunk>> {
     let exactly = Some(OrderedFloat(sequence as f64));
-    let range = qe::Range { gte: exactly, lte: exactly, ..Default::default() };
+    let range = qe::Range {
+        gte: exactly,
+        lte: exactly,
+        ..Default::default()
+    };
     let filter = of_document(tenant, document, range)?;
     let mut chunks = Vec::new();
     let mut offset = None;
@@ -72,14 +76,20 @@ pub(super) fn points(engine: &Engine, tenant: &TenantId, ids: &[ChunkId]) -> Res
 
 /// How many points the tenant has.
 pub(super) fn count(engine: &Engine, tenant: &TenantId) -> Result<u64> {
-    let request = qe::CountRequest { filter: Some(scoped(tenant, None)?), exact: true };
+    let request = qe::CountRequest {
+        filter: Some(scoped(tenant, None)?),
+        exact: true,
+    };
     let count = engine.read("count", |shard| shard.count(request))?;
     Ok(count as u64)
 }
 
 /// Size figures, by name.
 pub(super) fn stats(shards: &[Arc<Shard>]) -> Result<Vec<CollectionStats>> {
-    let mut all = shards.iter().map(|shard| one(shard)).collect::<Result<Vec<_>>>()?;
+    let mut all = shards
+        .iter()
+        .map(|shard| one(shard))
+        .collect::<Result<Vec<_>>>()?;
     all.sort_by(|a, b| a.collection.cmp(&b.collection));
     Ok(all)
 }
@@ -104,5 +114,6 @@ fn one(shard: &Shard) -> Result<CollectionStats> {
 /// Whether the folder is there.
 pub(super) fn folder(dir: &Path) -> Result<()> {
     let meta = std::fs::metadata(dir);
-    meta.map(drop).map_err(|cause| files::failed("read", dir, cause))
+    meta.map(drop)
+        .map_err(|cause| files::failed("read", dir, cause))
 }

@@ -49,6 +49,8 @@ pub(super) struct Gate {
     pub(super) dropped: bool,
     /// Present from before an optimisation until its result is flushed.
     pub(super) journal: Option<Journal>,
+    /// Set when the engine's log turned out to be behind its data.
+    pub(super) copy_at_open: bool,
     /// A closed handle that readers may still hold: the folder can't be opened again before it is gone.
     closing: Weak<()>,
 }
@@ -63,7 +65,13 @@ impl Shard {
             schema: meta.schema(),
             config,
             queue: Queue::default(),
-            gate: Mutex::new(Gate { meta, dropped: false, journal: None, closing: Weak::new() }),
+            gate: Mutex::new(Gate {
+                meta,
+                dropped: false,
+                journal: None,
+                copy_at_open: false,
+                closing: Weak::new(),
+            }),
             handle: RwLock::new(None),
             started: Instant::now(),
             used_ms: AtomicU64::new(0),
@@ -108,7 +116,10 @@ impl Shard {
 
     /// The open handle, if there is one.
     pub(super) fn current(&self) -> Option<Arc<Engine>> {
-        self.handle.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.handle
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The handle, opened if need be; repairs and compacts the shard before anybody sees it.
@@ -127,7 +138,8 @@ impl Shard {
         let path = meta::shard_dir(&self.folder, gate.meta.shard);
         let loaded = Engine::load(&path, gate.meta.dimension())?;
         // Whatever the last process left unindexed is looked at once.
-        self.changes.store(self.config.optimize_after, Ordering::Relaxed);
+        self.changes
+            .store(self.config.optimize_after, Ordering::Relaxed);
         let engine = match left_behind(&meta::journal(&self.folder))? {
             Some(deleted) => {
                 tracing::warn!(collection = %self.name, "repairing a shard that was killed while it was optimised");
@@ -135,9 +147,12 @@ impl Shard {
                 files::remove_file(&meta::journal(&self.folder))?;
                 copied
             }
-            None if self.log_too_large() => compact::copy(&loaded, self, gate, &[].into())?,
+            None if gate.copy_at_open || self.log_too_large() => {
+                compact::copy(&loaded, self, gate, &[].into())?
+            }
             None => loaded,
         };
+        gate.copy_at_open = false;
         let engine = Arc::new(engine);
         self.set(Some(engine.clone()));
         Ok(engine)
@@ -163,7 +178,10 @@ impl Shard {
         }
         let mut handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
         // Clones are made under this lock only, so a count of 1 stays 1.
-        if handle.as_ref().is_some_and(|engine| Arc::strong_count(engine) > 1) {
+        if handle
+            .as_ref()
+            .is_some_and(|engine| Arc::strong_count(engine) > 1)
+        {
             return false;
         }
         let closed = handle.take();
@@ -174,7 +192,12 @@ impl Shard {
 
     /// Gives the handle up, whoever still reads through it: after a failure inside the engine, or a drop.
     pub(super) fn abandon(&self, gate: &mut Gate) {
-        if let Some(engine) = self.handle.write().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(engine) = self
+            .handle
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             gate.closing = engine.liveness();
         }
         // The file stays: the next opening repairs the shard by it.
@@ -198,7 +221,10 @@ impl Shard {
 
     /// Bytes of the log, and of everything else; open or not.
     pub(super) fn sizes(&self) -> (u64, u64) {
-        sizes(&meta::shard_dir(&self.folder, self.number.load(Ordering::Relaxed)))
+        sizes(&meta::shard_dir(
+            &self.folder,
+            self.number.load(Ordering::Relaxed),
+        ))
     }
 
     /// How long nobody wrote.
@@ -209,7 +235,8 @@ impl Shard {
     /// Counts as a write.
     pub(super) fn wrote(&self) {
         self.touch();
-        self.written_ms.store(self.used_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.written_ms
+            .store(self.used_ms.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// How long nobody used the shard.
@@ -259,7 +286,10 @@ fn wait_for(closing: &Weak<()>) -> Result<()> {
     let deadline = Instant::now() + CLOSING_PATIENCE;
     while closing.strong_count() > 0 {
         if Instant::now() > deadline {
-            return Err(Error::new(ErrorKind::Overloaded, "the shard is still being closed"));
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                "the shard is still being closed",
+            ));
         }
         std::thread::sleep(CLOSING_PAUSE);
     }

@@ -127,20 +127,25 @@ impl VectorStore for EdgeVectorStore {
             return Ok(());
         }
         let tenant = at.tenant().clone();
-        self.write(&shard, Work::Upsert { tenant, points }).await.map(drop)
+        self.write(&shard, Work::Upsert { tenant, points })
+            .await
+            .map(drop)
     }
 
-    async fn delete_below(
-        &self,
-        at: &Placement,
-        document: &DocumentId,
-        below: u64,
-    ) -> Result<u32> {
+    async fn delete_below(&self, at: &Placement, document: &DocumentId, below: u64) -> Result<u32> {
         let Some(shard) = self.checked()?.find(at)? else {
             return Ok(0);
         };
         let (tenant, document) = (at.tenant().clone(), document.clone());
-        self.write(&shard, Work::DeleteBelow { tenant, document, below }).await
+        self.write(
+            &shard,
+            Work::DeleteBelow {
+                tenant,
+                document,
+                below,
+            },
+        )
+        .await
     }
 
     async fn drop_generation(&self, at: &Placement) -> Result<()> {
@@ -149,7 +154,9 @@ impl VectorStore for EdgeVectorStore {
         match blocking(move || inner.bury(&placement)).await? {
             Some(shard) => {
                 let tenant = at.tenant().clone();
-                self.write(&shard, Work::DeleteTenant { tenant }).await.map(drop)
+                self.write(&shard, Work::DeleteTenant { tenant })
+                    .await
+                    .map(drop)
             }
             None => Ok(()),
         }
@@ -174,17 +181,22 @@ impl VectorStore for EdgeVectorStore {
         sequence: u64,
     ) -> Result<Vec<StoredChunk>> {
         let (tenant, document) = (at.tenant().clone(), document.clone());
-        self.read(at, move |engine| read::document(engine, &tenant, &document, sequence)).await
+        self.read(at, move |engine| {
+            read::document(engine, &tenant, &document, sequence)
+        })
+        .await
     }
 
     async fn points(&self, at: &Placement, ids: &[ChunkId]) -> Result<Vec<Point>> {
         let (tenant, ids) = (at.tenant().clone(), ids.to_vec());
-        self.read(at, move |engine| read::points(engine, &tenant, &ids)).await
+        self.read(at, move |engine| read::points(engine, &tenant, &ids))
+            .await
     }
 
     async fn count(&self, at: &Placement) -> Result<u64> {
         let tenant = at.tenant().clone();
-        self.read(at, move |engine| read::count(engine, &tenant)).await
+        self.read(at, move |engine| read::count(engine, &tenant))
+            .await
     }
 
     async fn health(&self) -> Result<()> {
@@ -215,7 +227,9 @@ impl Drop for EdgeVectorStore {
 
 impl fmt::Debug for EdgeVectorStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EdgeVectorStore").field("dir", &self.inner.config.dir).finish_non_exhaustive()
+        f.debug_struct("EdgeVectorStore")
+            .field("dir", &self.inner.config.dir)
+            .finish_non_exhaustive()
     }
 }
 
@@ -228,5 +242,7 @@ async fn blocking<T: Send + 'static>(
 
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
     let spawned = std::thread::Builder::new().name(name).spawn(body);
-    spawned.map(drop).map_err(|cause| Error::dependency("cannot start a store thread", cause))
+    spawned
+        .map(drop)
+        .map_err(|cause| Error::dependency("cannot start a store thread", cause))
 }

@@ -15,11 +15,11 @@ use crate::error::Result;
 
 /// Does what a shard needs.
 pub(super) fn tend(shard: &Arc<Shard>, config: &EdgeConfig) {
-    if needs_optimizing(shard, config) {
-        if let Err(error) = optimize(shard) {
-            shard.no_optimize.store(true, Ordering::Relaxed);
-            tracing::error!(collection = %shard.name, error = %error.chain(), "an optimisation failed; none is tried until the next start");
-        }
+    if needs_optimizing(shard, config)
+        && let Err(error) = optimize(shard)
+    {
+        shard.no_optimize.store(true, Ordering::Relaxed);
+        tracing::error!(collection = %shard.name, error = %error.chain(), "an optimisation failed; none is tried until the next start");
     }
     // Readers go on during a compaction, so only writes count.
     if shard.current().is_some() && shard.quiet() >= config.idle_close {
@@ -58,14 +58,17 @@ fn optimize(shard: &Shard) -> Result<()> {
     };
     let optimized = engine.optimize();
     let mut gate = shard.gate();
-    let current = shard.current().is_some_and(|current| Arc::ptr_eq(&current, &engine));
+    let current = shard
+        .current()
+        .is_some_and(|current| Arc::ptr_eq(&current, &engine));
     if gate.dropped || !current {
         // Dropped, or given up after a failure: the journal stays for the repair.
         return optimized.map(drop);
     }
     let finished = optimized.and_then(|_| apply::flush(&mut gate, &engine));
     match (finished, gate.journal.take()) {
-        (Ok(()), Some(journal)) => journal.end(),
+        // A journal that stays must not meet later writes that it doesn't note: the next opening ends it.
+        (Ok(()), Some(journal)) => journal.end().inspect_err(|_| shard.abandon(&mut gate)),
         (Ok(()), None) => Ok(()),
         (Err(error), _) => {
             shard.abandon(&mut gate);

@@ -24,7 +24,9 @@ fn one(point: &Point, dimension: u32) -> Result<()> {
         )));
     }
     if !vectors.dense.iter().all(|x| x.is_finite()) {
-        return Err(Error::internal("a dense vector has a number that is not finite"));
+        return Err(Error::internal(
+            "a dense vector has a number that is not finite",
+        ));
     }
     if !is_sound(&vectors.sparse) || !is_sound(&vectors.bm25) {
         return Err(Error::internal(

@@ -5,6 +5,7 @@
 //! how a job changes a shard.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -85,7 +86,10 @@ impl Pool {
     ) -> Result<oneshot::Receiver<Result<u32>>> {
         if self.queued.fetch_add(1, Ordering::AcqRel) >= self.max_queued {
             self.queued.fetch_sub(1, Ordering::AcqRel);
-            return Err(Error::new(ErrorKind::Overloaded, "too many writes wait for the store"));
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                "too many writes wait for the store",
+            ));
         }
         let (reply, answer) = oneshot::channel();
         let mut line = lock(&self.line);
@@ -106,7 +110,9 @@ impl Pool {
     pub(super) fn work(&self, after_write: impl Fn(&Arc<Shard>)) {
         while let Some(shard) = self.next() {
             let batch = self.take(&shard);
-            if apply::batch(&shard, batch) {
+            // A bug must not end the thread: the jobs' callers learn that their answer is lost.
+            let done = catch_unwind(AssertUnwindSafe(|| apply::batch(&shard, batch)));
+            if done.unwrap_or(false) {
                 self.flushes.fetch_add(1, Ordering::Relaxed);
             }
             after_write(&shard);

@@ -12,8 +12,14 @@ use crate::testing::filter_eval::matches;
 const POINTS: u32 = 60;
 const ROUNDS: usize = 150;
 const FIELDS: [&str; 5] = ["a", "b", "c-d", "e_f", "tenant"];
-const TEXTS: [&str; 6] =
-    ["", "x", "X", "xy", "2024-01-01T00:00:00Z", "2024-06-01T12:00:00.5+02:00"];
+const TEXTS: [&str; 6] = [
+    "",
+    "x",
+    "X",
+    "xy",
+    "2024-01-01T00:00:00Z",
+    "2024-06-01T12:00:00.5+02:00",
+];
 const NUMBERS: [f64; 6] = [0.0, -1.5, 2020.0, 0.1, 1e15, 2021.0];
 
 /// Random filters find exactly the points for which they hold.
@@ -34,7 +40,11 @@ pub async fn random_filters_agree_with_filter_eval(store: Arc<dyn VectorStore>) 
             filter.validate().expect("a valid filter");
             let expected = expected(&points, &filter);
             hit += usize::from(!expected.is_empty() && expected.len() < points.len());
-            assert_eq!(desk.found(Some(filter.clone())).await, expected, "{filter:?}");
+            assert_eq!(
+                desk.found(Some(filter.clone())).await,
+                expected,
+                "{filter:?}"
+            );
         }
         assert!(hit > ROUNDS / 4, "the filters tell points apart");
     }
@@ -44,14 +54,30 @@ pub async fn random_filters_agree_with_filter_eval(store: Arc<dyn VectorStore>) 
 pub async fn times_and_numbers(store: Arc<dyn VectorStore>) {
     for desk in desks(&store).await {
         let text = |text: &str| MetadataValue::String(text.into());
-        let points = with_metadata(&desk, vec![
-            metadata(vec![("n", MetadataValue::Number(2020.0)), ("t", text("2024-01-01T00:00:00Z"))]),
-            metadata(vec![("n", MetadataValue::Numbers(vec![1.0, 9.0])), ("t", text("2024-01-01T01:30:00+02:00"))]),
-            metadata(vec![("n", text("2020")), ("t", text("tomorrow"))]),
-        ]);
+        let points = with_metadata(
+            &desk,
+            vec![
+                metadata(vec![
+                    ("n", MetadataValue::Number(2020.0)),
+                    ("t", text("2024-01-01T00:00:00Z")),
+                ]),
+                metadata(vec![
+                    ("n", MetadataValue::Numbers(vec![1.0, 9.0])),
+                    ("t", text("2024-01-01T01:30:00+02:00")),
+                ]),
+                metadata(vec![("n", text("2020")), ("t", text("tomorrow"))]),
+            ],
+        );
         desk.upsert(points.clone()).await;
         let range = |field: &str, gte, lt| {
-            Filter::Range(field.into(), Range { gte, lt, ..Range::default() })
+            Filter::Range(
+                field.into(),
+                Range {
+                    gte,
+                    lt,
+                    ..Range::default()
+                },
+            )
         };
         let n = |x| Some(Bound::Number(x));
         let new_year = Some(Bound::Time(Timestamp::from_micros(1_704_067_200_000_000)));
@@ -63,7 +89,10 @@ pub async fn times_and_numbers(store: Arc<dyn VectorStore>) {
             range("n", n(9.0), None),
             range("t", new_year, None),
             range("t", None, new_year),
-            Filter::In("n".into(), vec![FilterValue::Number(1.0), FilterValue::String("2020".into())]),
+            Filter::In(
+                "n".into(),
+                vec![FilterValue::Number(1.0), FilterValue::String("2020".into())],
+            ),
         ];
         let counts = [1, 1, 0, 0, 2, 1, 1, 2];
         for (filter, count) in filters.into_iter().zip(counts) {
@@ -84,7 +113,10 @@ pub async fn exists_and_metadata_types(store: Arc<dyn VectorStore>) {
             MetadataValue::Strings(vec![]),
             MetadataValue::Numbers(vec![0.5]),
         ];
-        let mut all: Vec<Metadata> = values.into_iter().map(|v| metadata(vec![("k", v)])).collect();
+        let mut all: Vec<Metadata> = values
+            .into_iter()
+            .map(|v| metadata(vec![("k", v)]))
+            .collect();
         all.push(Metadata::default());
         let points = with_metadata(&desk, all);
         desk.upsert(points.clone()).await;
@@ -95,7 +127,10 @@ pub async fn exists_and_metadata_types(store: Arc<dyn VectorStore>) {
         let flag = Filter::Eq("k".into(), FilterValue::Bool(false));
         assert_eq!(desk.found(Some(flag)).await, vec![points[2].stored.id]);
         let content = Filter::Exists("content".into());
-        assert!(desk.found(Some(content)).await.is_empty(), "system fields are out of reach");
+        assert!(
+            desk.found(Some(content)).await.is_empty(),
+            "system fields are out of reach"
+        );
     }
 }
 
@@ -110,7 +145,11 @@ fn with_metadata(desk: &Desk, all: Vec<Metadata>) -> Vec<Point> {
 
 fn expected(points: &[Point], filter: &Filter) -> Vec<ChunkId> {
     let holds = |point: &&Point| matches(filter, &point.stored.chunk.metadata);
-    let mut ids: Vec<_> = points.iter().filter(holds).map(|point| point.stored.id).collect();
+    let mut ids: Vec<_> = points
+        .iter()
+        .filter(holds)
+        .map(|point| point.stored.id)
+        .collect();
     ids.sort();
     ids
 }
@@ -139,7 +178,10 @@ fn some_filter(random: &mut SplitMix, depth: u32) -> Filter {
     let kinds = if depth == 0 { 4 } else { 7 };
     match random.below(kinds) {
         0 => Filter::Eq(field, some_value(random)),
-        1 => Filter::In(field, (0..=random.below(3)).map(|_| some_value(random)).collect()),
+        1 => Filter::In(
+            field,
+            (0..=random.below(3)).map(|_| some_value(random)).collect(),
+        ),
         2 => Filter::Range(field, some_range(random)),
         3 => Filter::Exists(field),
         4 => Filter::And(some_filters(random, depth)),
@@ -149,7 +191,9 @@ fn some_filter(random: &mut SplitMix, depth: u32) -> Filter {
 }
 
 fn some_filters(random: &mut SplitMix, depth: u32) -> Vec<Filter> {
-    (0..=random.below(2)).map(|_| some_filter(random, depth - 1)).collect()
+    (0..=random.below(2))
+        .map(|_| some_filter(random, depth - 1))
+        .collect()
 }
 
 fn some_value(random: &mut SplitMix) -> FilterValue {

@@ -66,12 +66,21 @@ impl Desk {
     ) -> Self {
         let tenant = TenantId::mint(tenant).expect("a valid tenant");
         let corpus = CorpusRef::new(tenant, CorpusName::new(corpus).expect("a valid corpus"));
-        Self { store: store.clone(), at: strategy.place(&corpus, 1), strategy }
+        Self {
+            store: store.clone(),
+            at: strategy.place(&corpus, 1),
+            strategy,
+        }
     }
 
     /// The same corpus name of another tenant.
     pub fn of(&self, tenant: &str) -> Self {
-        Self::new(&self.store, self.strategy, tenant, self.at.corpus.corpus.as_str())
+        Self::new(
+            &self.store,
+            self.strategy,
+            tenant,
+            self.at.corpus.corpus.as_str(),
+        )
     }
 
     /// Another generation of the same corpus.
@@ -82,7 +91,10 @@ impl Desk {
 
     /// Ensures it.
     pub async fn create(&self) {
-        self.store.ensure(&self.at, &schema()).await.expect("ensured");
+        self.store
+            .ensure(&self.at, &schema())
+            .await
+            .expect("ensured");
     }
 
     /// Upserts.
@@ -95,7 +107,13 @@ impl Desk {
         let seed = self.id(document, ordinal).0 as u64 ^ sequence;
         let mut random = SplitMix(seed);
         let dense = (0..WIDTH).map(|_| random.unit() - 0.5).collect();
-        put(self.id(document, ordinal), document, ordinal, sequence, dense)
+        put(
+            self.id(document, ordinal),
+            document,
+            ordinal,
+            sequence,
+            dense,
+        )
     }
 
     /// The id of a chunk of this corpus.
@@ -134,7 +152,12 @@ pub fn put(id: ChunkId, document: &str, ordinal: u32, sequence: u64, dense: Vec<
             document_id: document_id(document),
             sequence,
             content_hash: format!("{:064x}", id.0),
-            chunk: Chunk { ordinal, content, span: None, metadata: Metadata::default() },
+            chunk: Chunk {
+                ordinal,
+                content,
+                span: None,
+                metadata: Metadata::default(),
+            },
         },
         expires_at: None,
         vectors: Vectors {
@@ -158,23 +181,41 @@ pub(super) fn sparse(terms: &[(u32, f32)]) -> SparseVector {
 
 /// Valid metadata.
 pub(super) fn metadata(entries: Vec<(&str, MetadataValue)>) -> Metadata {
-    let entries: BTreeMap<_, _> = entries.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+    let entries: BTreeMap<_, _> = entries
+        .into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
+        .collect();
     Metadata::new("metadata", entries).expect("valid metadata")
 }
 
 /// A dense leg.
 pub(super) fn dense_leg(vector: Vec<f32>, limit: u32) -> LegQuery {
-    LegQuery { leg: Leg::Dense, vector: LegVector::Dense(vector), limit, min_score: None }
+    LegQuery {
+        leg: Leg::Dense,
+        vector: LegVector::Dense(vector),
+        limit,
+        min_score: None,
+    }
 }
 
 /// A sparse or lexical leg.
 pub(super) fn term_leg(leg: Leg, terms: &[(u32, f32)], limit: u32) -> LegQuery {
-    LegQuery { leg, vector: LegVector::Sparse(sparse(terms)), limit, min_score: None }
+    LegQuery {
+        leg,
+        vector: LegVector::Sparse(sparse(terms)),
+        limit,
+        min_score: None,
+    }
 }
 
 /// A query for both the fused list and the legs.
 pub(super) fn full(legs: Vec<LegQuery>, fusion: FusionMethod) -> HybridQuery {
-    HybridQuery { legs, filter: None, fusion: Some(fusion), rank_legs: true }
+    HybridQuery {
+        legs,
+        filter: None,
+        fusion: Some(fusion),
+        rank_legs: true,
+    }
 }
 
 /// A small, seeded generator.
@@ -182,8 +223,8 @@ pub(super) fn full(legs: Vec<LegQuery>, fusion: FusionMethod) -> HybridQuery {
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -193,11 +234,11 @@ impl SplitMix {
 
     /// From 0 up to, not including, `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.draw() % end
     }
 
     /// From 0 to 1.
     pub fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 24) as f32
+        (self.draw() >> 40) as f32 / (1u64 << 24) as f32
     }
 }

@@ -12,7 +12,10 @@ use crate::tenancy::TenancyStrategy;
 pub async fn creation_is_idempotent(store: Arc<dyn VectorStore>) {
     for strategy in [TenancyStrategy::Separate, TenancyStrategy::Shared] {
         let desk = Desk::new(&store, strategy, "acme", &fresh_name());
-        assert_eq!(store.describe(&desk.at.corpus).await.expect("described"), None);
+        assert_eq!(
+            store.describe(&desk.at.corpus).await.expect("described"),
+            None
+        );
         let racing = (0..8).map(|_| {
             let desk = desk.clone();
             tokio::spawn(async move { desk.create().await })
@@ -22,11 +25,21 @@ pub async fn creation_is_idempotent(store: Arc<dyn VectorStore>) {
         }
         desk.upsert(vec![desk.point("d", 0, 1)]).await;
         desk.create().await;
-        let info = store.describe(&desk.at.corpus).await.expect("described").expect("exists");
+        let info = store
+            .describe(&desk.at.corpus)
+            .await
+            .expect("described")
+            .expect("exists");
         assert_eq!((info.generation, info.schema), (1, schema()));
         assert_eq!(desk.count().await, 1, "ensure keeps what is stored");
         let stranger = desk.of("stranger");
-        assert_eq!(store.describe(&stranger.at.corpus).await.expect("described"), None);
+        assert_eq!(
+            store
+                .describe(&stranger.at.corpus)
+                .await
+                .expect("described"),
+            None
+        );
     }
     store.health().await.expect("healthy");
 }
@@ -35,17 +48,49 @@ pub async fn creation_is_idempotent(store: Arc<dyn VectorStore>) {
 pub async fn schemas_are_compared(store: Arc<dyn VectorStore>) {
     for desk in desks(&store).await {
         let others = [
-            (CollectionSchema { dense_model: "dense-b".into(), ..schema() }, "dense-a", "dense-b"),
-            (CollectionSchema { sparse_model: "sparse-b".into(), ..schema() }, "sparse-a", "sparse-b"),
-            (CollectionSchema { dimension: 9, ..schema() }, "8", "9"),
-            (CollectionSchema { version: 77, ..schema() }, "1", "77"),
+            (
+                CollectionSchema {
+                    dense_model: "dense-b".into(),
+                    ..schema()
+                },
+                "dense-a",
+                "dense-b",
+            ),
+            (
+                CollectionSchema {
+                    sparse_model: "sparse-b".into(),
+                    ..schema()
+                },
+                "sparse-a",
+                "sparse-b",
+            ),
+            (
+                CollectionSchema {
+                    dimension: 9,
+                    ..schema()
+                },
+                "8",
+                "9",
+            ),
+            (
+                CollectionSchema {
+                    version: 77,
+                    ..schema()
+                },
+                "1",
+                "77",
+            ),
         ];
         for (other, stored, wanted) in others {
             let error = store.ensure(&desk.at, &other).await.expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::SchemaConflict);
             assert!(error.message().contains(stored) && error.message().contains(wanted));
         }
-        let info = store.describe(&desk.at.corpus).await.expect("described").expect("exists");
+        let info = store
+            .describe(&desk.at.corpus)
+            .await
+            .expect("described")
+            .expect("exists");
         assert_eq!(info.schema, schema(), "nothing changed");
     }
 }
@@ -58,7 +103,10 @@ pub async fn a_missing_collection_is_told(store: Arc<dyn VectorStore>) {
         // Another tenant's collection of the same corpus is not ours.
         desk.of("other").create().await;
         expect_gone(&desk).await;
-        assert_eq!(store.describe(&desk.at.corpus).await.expect("described"), None);
+        assert_eq!(
+            store.describe(&desk.at.corpus).await.expect("described"),
+            None
+        );
     }
 }
 
@@ -66,13 +114,21 @@ async fn expect_gone(desk: &Desk) {
     let point = desk.point("d", 0, 1);
     let (store, at, document) = (&desk.store, &desk.at, point.stored.document_id.clone());
     let id = point.stored.id;
-    let query = HybridQuery { legs: vec![], filter: None, fusion: None, rank_legs: true };
+    let query = HybridQuery {
+        legs: vec![],
+        filter: None,
+        fusion: None,
+        rank_legs: true,
+    };
     let error = store.upsert(at, vec![point]).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let error = store.query(at, &query).await.expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(store.delete_below(at, &document, 9).await.expect("fine"), 0);
-    assert_eq!(store.document_chunks(at, &document, 1).await.expect("fine"), vec![]);
+    assert_eq!(
+        store.document_chunks(at, &document, 1).await.expect("fine"),
+        vec![]
+    );
     assert_eq!(store.points(at, &[id]).await.expect("fine"), vec![]);
     assert_eq!(desk.count().await, 0);
 }
@@ -83,12 +139,19 @@ pub async fn a_dropped_generation_stays_dropped(store: Arc<dyn VectorStore>) {
         let other = desk.of("other");
         other.create().await;
         other.upsert(vec![other.point("d", 0, 1)]).await;
-        desk.upsert((0..5).map(|i| desk.point("d", i, 1)).collect()).await;
+        desk.upsert((0..5).map(|i| desk.point("d", i, 1)).collect())
+            .await;
         for _ in 0..2 {
             store.drop_generation(&desk.at).await.expect("dropped");
-            assert_eq!(store.describe(&desk.at.corpus).await.expect("described"), None);
+            assert_eq!(
+                store.describe(&desk.at.corpus).await.expect("described"),
+                None
+            );
             expect_gone(&desk).await;
-            let error = store.ensure(&desk.at, &schema()).await.expect_err("refused");
+            let error = store
+                .ensure(&desk.at, &schema())
+                .await
+                .expect_err("refused");
             assert_eq!(error.kind(), ErrorKind::NotFound);
         }
         assert_eq!(other.count().await, 1);
@@ -97,7 +160,10 @@ pub async fn a_dropped_generation_stays_dropped(store: Arc<dyn VectorStore>) {
         assert_eq!(next.count().await, 0, "nothing comes back");
         let never = Desk::new(&store, desk.strategy, "acme", &fresh_name());
         store.drop_generation(&never.at).await.expect("dropped");
-        assert!(store.ensure(&never.at, &schema()).await.is_err(), "dropped before it was created");
+        assert!(
+            store.ensure(&never.at, &schema()).await.is_err(),
+            "dropped before it was created"
+        );
     }
 }
 
@@ -106,15 +172,31 @@ pub async fn generations_are_switched(store: Arc<dyn VectorStore>) {
     for first in desks(&store).await {
         let second = first.generation(2);
         first.upsert(vec![first.point("d", 0, 1)]).await;
-        let other_model = CollectionSchema { dense_model: "dense-b".into(), ..schema() };
-        store.ensure(&second.at, &other_model).await.expect("ensured");
+        let other_model = CollectionSchema {
+            dense_model: "dense-b".into(),
+            ..schema()
+        };
+        store
+            .ensure(&second.at, &other_model)
+            .await
+            .expect("ensured");
         first.create().await;
-        let info = store.describe(&first.at.corpus).await.expect("described").expect("exists");
+        let info = store
+            .describe(&first.at.corpus)
+            .await
+            .expect("described")
+            .expect("exists");
         assert_eq!((info.generation, info.schema), (2, other_model.clone()));
-        second.upsert(vec![second.point("d", 0, 2), second.point("d", 1, 2)]).await;
+        second
+            .upsert(vec![second.point("d", 0, 2), second.point("d", 1, 2)])
+            .await;
         assert_eq!((first.count().await, second.count().await), (1, 2));
         store.drop_generation(&first.at).await.expect("dropped");
-        let info = store.describe(&first.at.corpus).await.expect("described").expect("exists");
+        let info = store
+            .describe(&first.at.corpus)
+            .await
+            .expect("described")
+            .expect("exists");
         assert_eq!(info.generation, 2);
         assert_eq!((first.count().await, second.count().await), (0, 2));
     }
@@ -128,7 +210,12 @@ pub async fn a_closed_store_refuses(store: Arc<dyn VectorStore>) {
     store.close().await.expect("closed again");
     let point = desk.point("d", 1, 1);
     let document = point.stored.document_id.clone();
-    let query = HybridQuery { legs: vec![], filter: None, fusion: None, rank_legs: true };
+    let query = HybridQuery {
+        legs: vec![],
+        filter: None,
+        fusion: None,
+        rank_legs: true,
+    };
     assert!(store.health().await.is_err());
     assert!(store.describe(&desk.at.corpus).await.is_err());
     assert!(store.ensure(&desk.at, &schema()).await.is_err());

@@ -3,8 +3,8 @@
 //! Each case takes the store and uses corpora of its own, so cases may share a store and run at once. Scores are
 //! compared with a tolerance and ties in any order, so that approximate stores pass. Must not know an implementation.
 
-mod fixture;
 mod filters;
+mod fixture;
 mod lifecycle;
 mod queries;
 mod tenancy;

@@ -25,9 +25,7 @@ fn axis() -> Vec<f32> {
 
 /// Ten points: dense best is 0, sparse best is 9, terms 1 and 10 + ordinal.
 async fn ten(desk: &Desk) {
-    let points = (0..10).map(|i| {
-        put(desk.id("d", i), "d", i, 1, at_cosine(1.0 - i as f32 / 10.0))
-    });
+    let points = (0..10).map(|i| put(desk.id("d", i), "d", i, 1, at_cosine(1.0 - i as f32 / 10.0)));
     let weighted = points.zip(1u8..).map(|(mut point, weight)| {
         point.vectors.sparse = sparse(&[(1, f32::from(weight)), (100, 1.0)]);
         point
@@ -48,20 +46,34 @@ pub async fn legs_rank_alone(store: Arc<dyn VectorStore>) {
     for desk in desks(&store).await {
         ten(&desk).await;
         let legs = vec![term_leg(Leg::Sparse, &[(1, 2.0)], 3), dense_leg(axis(), 4)];
-        let query = HybridQuery { legs, filter: None, fusion: None, rank_legs: true };
+        let query = HybridQuery {
+            legs,
+            filter: None,
+            fusion: None,
+            rank_legs: true,
+        };
         let answer = ask(&desk, &query).await;
         assert!(answer.fused.is_empty());
         assert_eq!(ordinals(&answer.legs[0]), [9, 8, 7]);
         assert_eq!(ordinals(&answer.legs[1]), [0, 1, 2, 3]);
         assert!((answer.legs[0][0].score - 20.0).abs() < TOLERANCE);
         assert!((answer.legs[1][3].score - 0.7).abs() < TOLERANCE);
-        let query = HybridQuery { fusion: Some(FusionMethod::Rrf { k: 60 }), rank_legs: false, ..query };
+        let query = HybridQuery {
+            fusion: Some(FusionMethod::Rrf { k: 60 }),
+            rank_legs: false,
+            ..query
+        };
         let answer = ask(&desk, &query).await;
         assert!(answer.legs.is_empty());
         assert_eq!(answer.fused.len(), 7, "as many as the limits add up to");
         // A term nobody has finds nothing.
         let legs = vec![term_leg(Leg::Sparse, &[(77, 1.0)], 5)];
-        let query = HybridQuery { legs, filter: None, fusion: None, rank_legs: true };
+        let query = HybridQuery {
+            legs,
+            filter: None,
+            fusion: None,
+            rank_legs: true,
+        };
         assert!(ask(&desk, &query).await.legs[0].is_empty());
     }
 }
@@ -74,7 +86,11 @@ pub async fn a_floor_is_inclusive(store: Arc<dyn VectorStore>) {
         dense.min_score = Some(0.75);
         let mut terms = term_leg(Leg::Sparse, &[(1, 1.0)], 10);
         terms.min_score = Some(8.0);
-        let answer = ask(&desk, &full(vec![dense, terms], FusionMethod::Rrf { k: 60 })).await;
+        let answer = ask(
+            &desk,
+            &full(vec![dense, terms], FusionMethod::Rrf { k: 60 }),
+        )
+        .await;
         assert_eq!(ordinals(&answer.legs[0]), [0, 1, 2]);
         assert_eq!(ordinals(&answer.legs[1]), [9, 8, 7], "8.0 itself is in");
         assert_eq!(answer.fused.len(), 6);
@@ -104,10 +120,17 @@ pub async fn fusion_follows_the_paper(store: Arc<dyn VectorStore>) {
 
 fn assert_fused(fused: &[Hit], expected: &HashMap<ChunkId, f32>) {
     assert_eq!(fused.len(), expected.len());
-    assert!(fused.is_sorted_by(|a, b| a.score >= b.score - 1e-6), "best first");
+    assert!(
+        fused.is_sorted_by(|a, b| a.score >= b.score - 1e-6),
+        "best first"
+    );
     for hit in fused {
         let wanted = expected[&hit.stored.id];
-        assert!((hit.score - wanted).abs() < 1e-6, "{} for {wanted}", hit.score);
+        assert!(
+            (hit.score - wanted).abs() < 1e-6,
+            "{} for {wanted}",
+            hit.score
+        );
     }
 }
 
@@ -125,7 +148,11 @@ pub async fn dbsf_fuses(store: Arc<dyn VectorStore>) {
         assert_eq!(ordinals(&answer.fused), [0, 1, 2, 3, 4, 5]);
         // Evenly spaced scores: the best lies 2.5 of 0.1 above the mean, σ = √3.5 of 0.1, in both legs.
         let best = 2.0 * (2.5 + 3.0 * 3.5f32.sqrt()) / (6.0 * 3.5f32.sqrt());
-        assert!((answer.fused[0].score - best).abs() < 1e-3, "{}", answer.fused[0].score);
+        assert!(
+            (answer.fused[0].score - best).abs() < 1e-3,
+            "{}",
+            answer.fused[0].score
+        );
     }
 }
 
@@ -143,12 +170,18 @@ pub async fn ties_are_not_cut(store: Arc<dyn VectorStore>) {
             point
         });
         desk.upsert(points.collect()).await;
-        let legs = vec![dense_leg(axis(), 10), term_leg(Leg::Sparse, &[(1, 1.0)], 10)];
+        let legs = vec![
+            dense_leg(axis(), 10),
+            term_leg(Leg::Sparse, &[(1, 1.0)], 10),
+        ];
         let query = full(legs, FusionMethod::Rrf { k: 60 });
         for _ in 0..10 {
             let answer = ask(&desk, &query).await;
-            let by_id: BTreeMap<_, _> =
-                answer.fused.iter().map(|hit| (hit.stored.chunk.ordinal, hit.score)).collect();
+            let by_id: BTreeMap<_, _> = answer
+                .fused
+                .iter()
+                .map(|hit| (hit.stored.chunk.ordinal, hit.score))
+                .collect();
             assert_eq!(by_id.len(), 20, "every chunk once");
             assert!((by_id[&0] - by_id[&19]).abs() < 1e-7, "a tie");
         }
@@ -163,12 +196,21 @@ pub async fn bm25_weighs_rare_terms(store: Arc<dyn VectorStore>) {
         }
         let points = (0..10).map(|i| {
             let mut point = put(desk.id("d", i), "d", i, 1, axis());
-            point.vectors.bm25 = if i == 3 { sparse(&[(6, 1.0)]) } else { sparse(&[(5, 1.0)]) };
+            point.vectors.bm25 = if i == 3 {
+                sparse(&[(6, 1.0)])
+            } else {
+                sparse(&[(5, 1.0)])
+            };
             point
         });
         desk.upsert(points.collect()).await;
         let legs = vec![term_leg(Leg::Bm25, &[(5, 1.0), (6, 1.0)], 10)];
-        let query = HybridQuery { legs, filter: None, fusion: None, rank_legs: true };
+        let query = HybridQuery {
+            legs,
+            filter: None,
+            fusion: None,
+            rank_legs: true,
+        };
         let answer = ask(&desk, &query).await;
         assert_eq!(answer.legs[0].len(), 10);
         assert_eq!(answer.legs[0][0].stored.chunk.ordinal, 3);

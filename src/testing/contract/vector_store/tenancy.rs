@@ -54,7 +54,10 @@ pub async fn tenants_do_not_meet(store: Arc<dyn VectorStore>) {
             assert!(hits.into_iter().all(|hit| own.contains(&hit.stored.id)));
             for other in desks.iter().filter(|other| other.at != desk.at) {
                 let foreign = [other.id("d", 0)];
-                assert_eq!(store.points(&desk.at, &foreign).await.expect("read"), vec![]);
+                assert_eq!(
+                    store.points(&desk.at, &foreign).await.expect("read"),
+                    vec![]
+                );
                 // Another's id under our name: theirs stays as it is.
                 let mut stolen = desk.point("d", 0, 99);
                 stolen.stored.id = foreign[0];

@@ -11,7 +11,10 @@ use crate::spi::{Point, VectorStore};
 pub async fn points_come_back_whole(store: Arc<dyn VectorStore>) {
     for desk in desks(&store).await {
         let mut point = desk.point("ä/ö \"quoted\".txt", 3, 1 << 40);
-        point.stored.chunk.span = Some(Span { start: 7, end: u32::MAX });
+        point.stored.chunk.span = Some(Span {
+            start: 7,
+            end: u32::MAX,
+        });
         point.stored.chunk.content = "line\nzwei \u{1F600}".into();
         point.expires_at = Some(Timestamp::from_micros(1_700_000_000_000_001));
         point.vectors.bm25 = sparse(&[(2, 0.25), (u32::MAX, 3.0)]);
@@ -23,13 +26,20 @@ pub async fn points_come_back_whole(store: Arc<dyn VectorStore>) {
             ("whole", MetadataValue::Number(2020.0)),
             ("flag", MetadataValue::Bool(false)),
             ("none", MetadataValue::Strings(vec![])),
-            ("tags", MetadataValue::Strings(vec!["b".into(), "a".into(), "b".into()])),
+            (
+                "tags",
+                MetadataValue::Strings(vec!["b".into(), "a".into(), "b".into()]),
+            ),
             ("ns", MetadataValue::Numbers(vec![3.0, 0.1 + 0.2])),
             ("A-b_c", MetadataValue::String(String::new())),
         ]);
-        desk.upsert(vec![point.clone(), desk.point("other", 0, 1)]).await;
+        desk.upsert(vec![point.clone(), desk.point("other", 0, 1)])
+            .await;
         let unknown = desk.id("unknown", 0);
-        let mut read = store.points(&desk.at, &[unknown, point.stored.id]).await.expect("read");
+        let mut read = store
+            .points(&desk.at, &[unknown, point.stored.id])
+            .await
+            .expect("read");
         assert_eq!(read.len(), 1, "missing ids are left out");
         let read = read.remove(0);
         assert_same_direction(&read.vectors.dense, &point.vectors.dense);
@@ -49,7 +59,12 @@ fn assert_same_direction(a: &[f32], b: &[f32]) {
 /// Older points change nothing, equal ones replace, also when a batch mixes them.
 pub async fn stale_points_are_left_alone(store: Arc<dyn VectorStore>) {
     for desk in desks(&store).await {
-        desk.upsert(vec![desk.point("d", 0, 5), desk.point("d", 1, 5), desk.point("d", 2, 7)]).await;
+        desk.upsert(vec![
+            desk.point("d", 0, 5),
+            desk.point("d", 1, 5),
+            desk.point("d", 2, 7),
+        ])
+        .await;
         // 0 is newer, 1 is equal, 2 is stale, 3 is new.
         let mut batch: Vec<Point> = vec![desk.point("d", 0, 6), desk.point("d", 1, 5)];
         batch.extend([desk.point("d", 2, 6), desk.point("d", 3, 6)]);
@@ -77,7 +92,11 @@ pub async fn vectors_are_replaced_whole(store: Arc<dyn VectorStore>) {
         let mut next = desk.point("d", 0, 2);
         next.vectors.sparse = SparseVector::default();
         desk.upsert(vec![next.clone()]).await;
-        let read = store.points(&desk.at, &[next.stored.id]).await.expect("read").remove(0);
+        let read = store
+            .points(&desk.at, &[next.stored.id])
+            .await
+            .expect("read")
+            .remove(0);
         assert!(read.vectors.sparse.is_empty() && read.vectors.bm25.is_empty());
         assert_eq!(read.stored, next.stored);
     }
@@ -117,7 +136,10 @@ pub async fn deletes_go_by_sequence(store: Arc<dyn VectorStore>) {
         desk.upsert(points).await;
         let delete = async |below| {
             let document = document_id("d");
-            store.delete_below(&desk.at, &document, below).await.expect("deleted")
+            store
+                .delete_below(&desk.at, &document, below)
+                .await
+                .expect("deleted")
         };
         assert_eq!(delete(5).await, 0);
         assert_eq!(delete(6).await, 3);
@@ -132,12 +154,28 @@ pub async fn deletes_go_by_sequence(store: Arc<dyn VectorStore>) {
 pub async fn documents_are_read_back(store: Arc<dyn VectorStore>) {
     for desk in desks(&store).await {
         let mut points: Vec<Point> = (0..12).rev().map(|i| desk.point("d", i, 5)).collect();
-        points.extend([desk.point("d", 12, 4), desk.point("d", 13, 6), desk.point("d2", 0, 5)]);
+        points.extend([
+            desk.point("d", 12, 4),
+            desk.point("d", 13, 6),
+            desk.point("d2", 0, 5),
+        ]);
         desk.upsert(points.clone()).await;
-        let read = store.document_chunks(&desk.at, &document_id("d"), 5).await.expect("read");
-        let mut expected: Vec<_> = points[..12].iter().map(|point| point.stored.clone()).collect();
+        let read = store
+            .document_chunks(&desk.at, &document_id("d"), 5)
+            .await
+            .expect("read");
+        let mut expected: Vec<_> = points[..12]
+            .iter()
+            .map(|point| point.stored.clone())
+            .collect();
         expected.reverse();
         assert_eq!(read, expected);
-        assert_eq!(store.document_chunks(&desk.at, &document_id("x"), 5).await.expect("read"), vec![]);
+        assert_eq!(
+            store
+                .document_chunks(&desk.at, &document_id("x"), 5)
+                .await
+                .expect("read"),
+            vec![]
+        );
     }
 }
