@@ -23,6 +23,8 @@ pub struct Placement {
     pub generation: u32,
     /// The collection's name, injective over what may not share one.
     pub collection: String,
+    /// Whether other tenants' points may stand in the same collection.
+    pub shared: bool,
 }
 
 impl Placement {
@@ -42,6 +44,7 @@ impl TenancyStrategy {
             corpus: corpus.clone(),
             generation,
             collection: self.collection(&corpus.tenant, &corpus.corpus, generation),
+            shared: self == TenancyStrategy::Shared,
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Layer 3. An adapter sees the values, the ports and its own dependency, never another adapter.
 
+#[cfg(feature = "edge")]
+pub mod edge;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod parse;

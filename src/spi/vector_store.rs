@@ -123,7 +123,8 @@ pub trait VectorStore: Send + Sync + fmt::Debug {
     /// (a late caller must not bring it back).
     async fn ensure(&self, at: &Placement, schema: &CollectionSchema) -> Result<()>;
 
-    /// Inserts points, or replaces those whose stored sequence is ≤ the point's; others are left alone. Durable when it returns.
+    /// Inserts points, or replaces those whose stored sequence is ≤ the point's; others are left alone. Durable when it
+    /// returns. A call that is dropped before it returns may still take effect.
     ///
     /// # Errors
     /// `NotFound` when the collection doesn't exist (it is never created here); `Internal` for vectors of a wrong width
@@ -144,7 +145,7 @@ pub trait VectorStore: Send + Sync + fmt::Debug {
     /// `NotFound` when the collection doesn't exist.
     async fn query(&self, at: &Placement, query: &HybridQuery) -> Result<StoreAnswer>;
 
-    /// The chunks of a document with exactly this sequence, by ordinal.
+    /// The chunks of a document with exactly this sequence, by ordinal; none when the collection doesn't exist.
     async fn document_chunks(
         &self,
         at: &Placement,
@@ -152,7 +153,8 @@ pub trait VectorStore: Send + Sync + fmt::Debug {
         sequence: u64,
     ) -> Result<Vec<StoredChunk>>;
 
-    /// The stored chunks and vectors among `ids`, in any order; missing ones are left out.
+    /// The stored chunks and vectors among `ids`, in any order; missing ones are left out, all of them when
+    /// the collection doesn't exist.
     async fn points(&self, at: &Placement, ids: &[ChunkId]) -> Result<Vec<Point>>;
 
     /// How many points of the tenant the collection holds; 0 when it doesn't exist.

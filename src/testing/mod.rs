@@ -4,3 +4,8 @@
 
 pub mod contract;
 pub mod encoders;
+pub mod filter_eval;
+mod memory_score;
+mod memory_store;
+
+pub use memory_store::MemoryVectorStore;
