@@ -6,9 +6,9 @@ use super::*;
 async fn half_created_collections_are_made_anew_and_corrupt_files_are_named() {
     let dir = tempfile::tempdir().expect("a folder");
     let (half, corrupt, alias) = (place("half"), place("corrupt"), place("alias"));
-    let lost = place("lost");
+    let (lost, vanished) = (place("lost"), place("vanished"));
     let store = open(EdgeConfig::new(dir.path()));
-    for at in [&half, &corrupt, &alias, &lost] {
+    for at in [&half, &corrupt, &alias, &lost, &vanished] {
         store.ensure(at, &schema()).await.expect("ensured");
     }
     store.close().await.expect("closed");
@@ -24,6 +24,7 @@ async fn half_created_collections_are_made_anew_and_corrupt_files_are_named() {
     .expect("written");
     std::fs::write(aliases.join("alias.json"), "[]").expect("written");
     std::fs::remove_file(collections.join(&lost.collection).join("ragbus.json")).expect("removed");
+    std::fs::remove_dir_all(collections.join(&vanished.collection)).expect("removed");
 
     let store = open(EdgeConfig::new(dir.path()));
     assert_eq!(store.describe(&half.corpus).await.expect("described"), None);
@@ -36,16 +37,17 @@ async fn half_created_collections_are_made_anew_and_corrupt_files_are_named() {
         (&corrupt, "ragbus.json"),
         (&alias, "alias.json"),
         (&lost, "ragbus.json"),
+        (&vanished, "ragbus.json"),
     ] {
         let error = store.describe(&at.corpus).await.expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::DependencyFailed);
         assert!(error.message().contains(file), "{}", error.message());
         assert!(store.ensure(at, &schema()).await.is_err());
         assert!(store.count(at).await.is_err());
-        assert!(
-            collections.join(&at.collection).exists(),
-            "data is never removed for want of metadata"
-        );
+    }
+    for at in [&corrupt, &alias, &lost] {
+        let kept = collections.join(&at.collection).exists();
+        assert!(kept, "data is never removed for want of metadata");
     }
 }
 

@@ -70,6 +70,14 @@ impl Inner {
                 }
             }
         }
+        for name in live {
+            let path = folder.join(&name);
+            if !path.exists() {
+                let problem = Meta::lost(&path).message().to_owned();
+                tracing::error!(problem, "a collection is missing");
+                corrupt.insert(name, problem);
+            }
+        }
         Ok(Self {
             pool: Pool::new(config.max_queued),
             config,
