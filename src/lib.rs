@@ -21,6 +21,10 @@ pub mod config;
 pub mod telemetry;
 pub mod transport;
 pub mod wire;
+pub mod worker;
+// The composition root sees everything
+pub mod app;
+pub mod cli;
 // In-memory ports, contract suites, scripted and faulty wrappers
 #[cfg(feature = "testing")]
 pub mod testing;

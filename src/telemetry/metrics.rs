@@ -17,7 +17,7 @@
 //! | `ragbus.model.texts` | 1 | `model` | texts run through a model |
 //! | `ragbus.model.batches` | 1 | `model` | batches run through a model |
 //! | `ragbus.model.tokens` | 1 | `model` | tokens run through a model, padding excluded |
-//! | `ragbus.model.queue` | 1 | `model`, `class` | texts waiting for a model |
+//! | `ragbus.model.queue` | 1 | `class` | texts waiting for a model |
 //! | `ragbus.store.points` | 1 | | points in open shards of the embedded store |
 //! | `ragbus.store.log` | By | | bytes of the embedded store's write-ahead logs |
 
@@ -44,10 +44,6 @@ pub struct InferenceGauges {
     pub batches: u64,
     /// Tokens run so far, padding excluded.
     pub tokens: u64,
-    /// Interactive texts waiting.
-    pub interactive: u64,
-    /// Bulk texts waiting.
-    pub bulk: u64,
 }
 
 /// What is read when metrics are collected.
@@ -55,6 +51,8 @@ pub struct InferenceGauges {
 pub struct MetricsSetup {
     /// Figures of every model.
     pub inference: Arc<dyn Fn() -> Vec<InferenceGauges> + Send + Sync>,
+    /// Interactive and bulk texts waiting.
+    pub queue: Arc<dyn Fn() -> (u64, u64) + Send + Sync>,
     /// Points and log bytes of the store.
     pub store: Arc<dyn Fn() -> (u64, u64) + Send + Sync>,
 }
@@ -116,21 +114,13 @@ impl Metrics {
         self.observe_model("ragbus.model.texts", setup, |g| g.texts);
         self.observe_model("ragbus.model.batches", setup, |g| g.batches);
         self.observe_model("ragbus.model.tokens", setup, |g| g.tokens);
-        let inference = Arc::clone(&setup.inference);
+        let waiting = Arc::clone(&setup.queue);
         let queue = self.meter.u64_observable_gauge("ragbus.model.queue");
         queue
             .with_callback(move |observer| {
-                for gauges in inference() {
-                    for (class, value) in
-                        [("interactive", gauges.interactive), ("bulk", gauges.bulk)]
-                    {
-                        let labels = [
-                            KeyValue::new("model", gauges.model.clone()),
-                            KeyValue::new("class", class),
-                        ];
-                        observer.observe(value, &labels);
-                    }
-                }
+                let (interactive, bulk) = waiting();
+                observer.observe(interactive, &[KeyValue::new("class", "interactive")]);
+                observer.observe(bulk, &[KeyValue::new("class", "bulk")]);
             })
             .build();
         let store = Arc::clone(&setup.store);

@@ -1,0 +1,431 @@
+//! The composition root: the only module that sees everything. Builds adapters from the configuration and hands them to a
+//! worker.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::adapters::edge::{EdgeConfig, EdgeVectorStore};
+use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
+use crate::adapters::parse::TextParser;
+use crate::adapters::sqlite::SqliteRegistry;
+use crate::config::{Config, FusionKind, LegName, RoleName, TenancyKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
+use crate::model::{Leg, ModelIds};
+use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrieverStack, StackSwitches};
+use crate::spi::{DocumentRegistry, FusionMethod, StepObserver, VectorStore};
+use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
+use crate::tenancy::TenancyStrategy;
+use crate::transport::nats::{Change, Connection, ReplyRule, connect, setup};
+use crate::wire::RetrieveRules;
+use crate::worker::{Role, WorkerParts, serve};
+
+/// The worker's own inbox lies outside callers' inboxes.
+const WORKER_INBOX: &str = "_INBOX_W";
+const CONNECT_RETRY: Duration = Duration::from_secs(2);
+const STATS_EVERY: Duration = Duration::from_secs(10);
+
+/// Holds the data folder for this process; released when dropped, or killed.
+#[derive(Debug)]
+pub struct DataLock {
+    _file: File,
+}
+
+/// Takes the data folder before anything in it is opened.
+///
+/// # Errors
+/// `InvalidField` on `data_dir` when another process holds it or it can't be written.
+pub fn lock_data(dir: &Path) -> Result<DataLock> {
+    let unusable = |e| {
+        Error::invalid_field("data_dir", format!("{} can't be used", dir.display())).caused_by(e)
+    };
+    std::fs::create_dir_all(dir).map_err(unusable)?;
+    let file = File::create(dir.join("lock")).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(DataLock { _file: file }),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Error::invalid_field(
+            "data_dir",
+            format!(
+                "{} is in use by another worker: the embedded store belongs to one process. \
+                 Stop that worker, or set another data_dir",
+                dir.display()
+            ),
+        )),
+        Err(std::fs::TryLockError::Error(e)) => Err(unusable(e)),
+    }
+}
+
+/// Where the registry's SQLite file is.
+pub fn sqlite_path(config: &Config) -> PathBuf {
+    let url = config.sql.url.expose();
+    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() {
+        config.data_dir.join("ragbus.db")
+    } else {
+        PathBuf::from(path)
+    }
+}
+
+/// A fresh name for a worker.
+pub fn worker_name() -> String {
+    format!("ragbus-{}", &Uuid::new_v4().simple().to_string()[..12])
+}
+
+/// The models, loaded. Blocking: sessions are created one after the other.
+///
+/// # Errors
+/// `InvalidField` on `onnx.library` or `models.dir`, with what to do.
+pub fn load_models(config: &Config) -> Result<InferencePool> {
+    let runtime = OnnxRuntime::load(&config.onnx.library)?;
+    let threads = Some(config.inference.threads).filter(|threads| *threads > 0);
+    let models = &config.models;
+    let folders = [&models.dense, &models.sparse]
+        .into_iter()
+        .map(|id| ModelFolder::open(&models.dir, id))
+        .collect::<Result<Vec<_>>>()?;
+    InferencePool::start(
+        &runtime,
+        &InferenceConfig {
+            threads,
+            ..InferenceConfig::default()
+        },
+        folders,
+    )
+}
+
+/// Connects as a worker; tries until it works or `stop`.
+async fn connected(
+    config: &Config,
+    worker: &str,
+    health: &Health,
+    metrics: &Metrics,
+    stop: &CancellationToken,
+) -> Result<Option<Connection>> {
+    let mut told = false;
+    loop {
+        let nats = &config.nats;
+        let watch = Some((health.clone(), metrics.clone()));
+        match connect(&nats.url, &nats.credentials, worker, WORKER_INBOX, watch).await {
+            Ok(connection) => return Ok(Some(connection)),
+            Err(error) if error.kind() == ErrorKind::DependencyFailed => {
+                health.set("nats", Some(error.message().to_owned()));
+                if !told {
+                    tracing::warn!(error = %error.chain(), "waiting for NATS");
+                    told = true;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(None),
+            () = tokio::time::sleep(CONNECT_RETRY) => {}
+        }
+    }
+}
+
+/// Everything a worker opens, in the order it is opened.
+struct Opened {
+    pool: Arc<InferencePool>,
+    store: Arc<EdgeVectorStore>,
+    registry: SqliteRegistry,
+}
+
+async fn open(config: &Config) -> Result<Opened> {
+    let configured = config.clone();
+    let pool = tokio::task::spawn_blocking(move || load_models(&configured))
+        .await
+        .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
+    let registry = SqliteRegistry::open(&sqlite_path(config)).await?;
+    let edge = EdgeConfig::new(config.data_dir.join("edge"));
+    let store = tokio::task::spawn_blocking(move || EdgeVectorStore::open(edge))
+        .await
+        .map_err(|e| Error::internal("opening the store panicked").caused_by(e))??;
+    Ok(Opened {
+        pool: Arc::new(pool),
+        store: Arc::new(store),
+        registry,
+    })
+}
+
+fn legs(config: &Config) -> Vec<Leg> {
+    let leg = |name: &LegName| match name {
+        LegName::Dense => Leg::Dense,
+        LegName::Sparse => Leg::Sparse,
+        LegName::Bm25 => Leg::Bm25,
+    };
+    config.retrieval.legs.iter().map(leg).collect()
+}
+
+fn tenancy(config: &Config) -> TenancyStrategy {
+    match config.tenancy.strategy {
+        TenancyKind::Separate => TenancyStrategy::Separate,
+        TenancyKind::Shared => TenancyStrategy::Shared,
+    }
+}
+
+fn processor(
+    config: &Config,
+    opened: &Opened,
+    observer: Arc<dyn StepObserver>,
+) -> Result<IngestProcessor> {
+    Ok(IngestProcessor::new(IngestParts {
+        registry: Arc::new(opened.registry.clone()),
+        store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
+        dense: opened.pool.dense(&config.models.dense)?,
+        sparse: opened.pool.sparse(&config.models.sparse)?,
+        tokens: opened.pool.token_counter(&config.models.dense)?,
+        parser: Arc::new(TextParser),
+        tenancy: tenancy(config),
+        observer,
+    }))
+}
+
+fn stack(
+    config: &Config,
+    opened: &Opened,
+    processor: &IngestProcessor,
+) -> Result<(RetrieverStack, RetrieveRules)> {
+    let fusion = match config.retrieval.fusion {
+        FusionKind::Rrf => FusionMethod::Rrf {
+            k: config.retrieval.rrf_k,
+        },
+        FusionKind::Dbsf => FusionMethod::Dbsf,
+    };
+    let hybrid = HybridRetriever::new(HybridParts {
+        store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
+        dense: opened.pool.dense(&config.models.dense)?,
+        sparse: opened.pool.sparse(&config.models.sparse)?,
+        tenancy: tenancy(config),
+        schema: processor.schema().clone(),
+        config: HybridConfig {
+            legs: legs(config),
+            depth: config.retrieval.depth,
+            fusion,
+        },
+    });
+    let switches = StackSwitches::default();
+    let rules = RetrieveRules {
+        legs: legs(config),
+        rrf: config.retrieval.fusion == FusionKind::Rrf,
+        stages: switches.enabled(),
+    };
+    Ok((RetrieverStack::over(Arc::new(hybrid), switches), rules))
+}
+
+fn parts(
+    config: &Config,
+    opened: &Opened,
+    connection: Connection,
+    worker: String,
+    metrics: Metrics,
+    health: Health,
+) -> Result<WorkerParts> {
+    let processor = Arc::new(processor(config, opened, observer())?);
+    let (stack, rules) = stack(config, opened, &processor)?;
+    tracing::info!(
+        stages = stack.describe(),
+        threads = opened.pool.stats().threads,
+        "retrieval stack"
+    );
+    let max_tokens =
+        crate::spi::DenseEncoder::info(&*opened.pool.dense(&config.models.dense)?).max_tokens;
+    Ok(WorkerParts {
+        worker,
+        connection,
+        registry: Arc::new(opened.registry.clone()),
+        store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
+        processor,
+        retriever: stack.retriever(),
+        rules,
+        models: ModelIds {
+            dense: config.models.dense.clone(),
+            sparse: config.models.sparse.clone(),
+            cross_encoder: String::new(),
+        },
+        max_tokens,
+        tenancy: tenancy(config),
+        reply_rule: ReplyRule::new(&config.nats.reply_prefixes),
+        ingest_concurrency: config.worker.ingest_concurrency,
+        retrieve_concurrency: config.worker.retrieve_concurrency,
+        threads: opened.pool.stats().threads,
+        timeouts_ms: (
+            config.retrieval.default_timeout_ms,
+            config.retrieval.max_timeout_ms,
+        ),
+        metrics,
+        health,
+    })
+}
+
+/// In service nobody watches the steps; test builds may be told to die at one.
+#[cfg(not(feature = "testing"))]
+fn observer() -> Arc<dyn StepObserver> {
+    Arc::new(NoObserver)
+}
+
+#[cfg(feature = "testing")]
+fn observer() -> Arc<dyn StepObserver> {
+    match crate::testing::AbortAt::from_env() {
+        Some(abort) => Arc::new(abort),
+        None => Arc::new(NoObserver),
+    }
+}
+
+/// Figures read when metrics are collected.
+fn observe(opened: &Opened, metrics: &Metrics, stop: &CancellationToken) {
+    let (points, log) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (store, stopped) = (Arc::clone(&opened.store), stop.clone());
+    let written = (Arc::clone(&points), Arc::clone(&log));
+    tokio::spawn(async move {
+        while !stopped.is_cancelled() {
+            if let Ok(stats) = store.stats().await {
+                written
+                    .0
+                    .store(stats.iter().map(|s| s.points).sum(), Ordering::Relaxed);
+                written
+                    .1
+                    .store(stats.iter().map(|s| s.wal_bytes).sum(), Ordering::Relaxed);
+            }
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = tokio::time::sleep(STATS_EVERY) => {}
+            }
+        }
+    });
+    let (inference, queue) = (Arc::clone(&opened.pool), Arc::clone(&opened.pool));
+    metrics.observe(&MetricsSetup {
+        inference: Arc::new(move || {
+            let gauges = inference
+                .stats()
+                .models
+                .into_iter()
+                .map(|m| InferenceGauges {
+                    model: m.id,
+                    texts: m.texts,
+                    batches: m.batches,
+                    tokens: m.tokens,
+                });
+            gauges.collect()
+        }),
+        queue: Arc::new(move || {
+            let stats = queue.stats();
+            (stats.interactive_queued as u64, stats.bulk_queued as u64)
+        }),
+        store: Arc::new(move || (points.load(Ordering::Relaxed), log.load(Ordering::Relaxed))),
+    });
+}
+
+/// Compares what the registry says is live with what the store holds, and says where they differ.
+async fn compare(parts: &WorkerParts) -> Result<()> {
+    for (corpus, entry) in parts.registry.all_corpora().await? {
+        let at = parts.tenancy.place(&corpus, entry.generation);
+        let stored = parts.store.count(&at).await?;
+        if stored != entry.chunks {
+            tracing::warn!(
+                tenant = %corpus.tenant,
+                corpus = %corpus.corpus,
+                registry_chunks = entry.chunks,
+                stored_points = stored,
+                "registry and store differ: jobs that are still to be redelivered mend themselves"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A worker from its configuration to its end.
+///
+/// # Errors
+/// `InvalidField` for what the configuration gets wrong (exit 2), others for what failed.
+pub async fn run_worker(
+    config: &Config,
+    with_setup: bool,
+    telemetry: &Telemetry,
+    worker: String,
+    stop: CancellationToken,
+) -> Result<()> {
+    let _lock = lock_data(&config.data_dir)?;
+    let health = Health::default();
+    health.set("start", Some("the worker is starting".to_owned()));
+    let pages = CancellationToken::new();
+    let http = match config.telemetry.http_listen.as_str() {
+        "" => None,
+        address => Some(HttpServer::bind(address).await?),
+    };
+    let serving = http.map(|http| {
+        tokio::spawn(http.serve(health.clone(), telemetry.prometheus(), pages.clone()))
+    });
+    let opened = open(config).await?;
+    let served = async {
+        let metrics = telemetry.metrics.clone();
+        observe(&opened, &metrics, &stop);
+        let Some(connection) = connected(config, &worker, &health, &metrics, &stop).await? else {
+            return Ok(());
+        };
+        if with_setup {
+            let highest = opened.registry.highest_sequence().await?;
+            for change in setup(&connection, config.nats.replicas, highest).await? {
+                tracing::info!("{change}");
+            }
+        }
+        let parts = parts(config, &opened, connection, worker, metrics, health.clone())?;
+        compare(&parts).await?;
+        serve(parts, &roles(config), stop).await
+    }
+    .await;
+    // Ends in this order: what writes, then what is written to.
+    opened.pool.close().await;
+    let closed = opened.store.close().await;
+    opened.registry.close().await;
+    pages.cancel();
+    if let Some(serving) = serving {
+        let _ = serving.await;
+    }
+    served.and(closed)
+}
+
+/// Roles of later versions are accepted and have nothing to do yet.
+fn roles(config: &Config) -> Vec<Role> {
+    let role = |name: &RoleName| match name {
+        RoleName::Ingest => Some(Role::Ingest),
+        RoleName::Retrieve => Some(Role::Retrieve),
+        RoleName::Tracker | RoleName::Retention => None,
+    };
+    config.worker.roles.iter().filter_map(role).collect()
+}
+
+/// `ragbus setup`: reads the registry for its highest sequence and brings NATS up to date.
+///
+/// # Errors
+/// `DependencyFailed` with what the server said.
+pub async fn run_setup(config: &Config) -> Result<Vec<Change>> {
+    let nats = &config.nats;
+    let connection = connect(
+        &nats.url,
+        &nats.credentials,
+        "ragbus-setup",
+        WORKER_INBOX,
+        None,
+    )
+    .await?;
+    let path = sqlite_path(config);
+    // No registry yet: nothing has a sequence.
+    let highest = if path.exists() {
+        let registry = SqliteRegistry::open(&path).await?;
+        let highest = registry.highest_sequence().await?;
+        registry.close().await;
+        highest
+    } else {
+        0
+    };
+    let changes = setup(&connection, nats.replicas, highest).await;
+    connection.close().await;
+    changes
+}

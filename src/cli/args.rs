@@ -1,0 +1,247 @@
+//! Arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Overrides;
+
+/// Retrieval-augmented generation as a message-bus service.
+#[derive(Debug, Parser)]
+#[command(name = "ragbus", version, about)]
+pub(super) struct Cli {
+    /// Configuration file (TOML); `ragbus check-config` prints every key.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// NATS server, instead of `nats.url`.
+    #[arg(long, global = true, value_name = "URL")]
+    nats: Option<String>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Cli {
+    /// What the flags set.
+    pub(super) fn overrides(&self) -> Overrides {
+        let mut keys = Vec::new();
+        if let Some(url) = &self.nats {
+            keys.push(("nats.url", url.clone()));
+        }
+        if let Command::Worker(WorkerArgs {
+            roles: Some(roles), ..
+        }) = &self.command
+        {
+            keys.push(("worker.roles", roles.clone()));
+        }
+        Overrides {
+            file: self.config.clone(),
+            keys,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the service.
+    #[command(
+        after_help = "Example: ragbus worker --roles ingest,retrieve --config /etc/ragbus.toml"
+    )]
+    Worker(WorkerArgs),
+    /// Create or update streams and consumers in NATS; needs admin rights.
+    #[command(after_help = "Example: ragbus setup --nats nats://admin@127.0.0.1:4222")]
+    Setup(JsonArgs),
+    /// Run everything on this machine: a NATS server, the embedded store, all roles.
+    #[command(after_help = "Example: ragbus dev")]
+    Dev(DevArgs),
+    /// Put files, folders, or JSON lines from standard input (-), and wait for the results.
+    #[command(
+        after_help = "Examples:\n  ragbus ingest docs/ --tenant acme --corpus manuals\n  \
+        echo '{\"documentId\":\"a\",\"text\":\"hello\"}' | ragbus ingest - --tenant acme --corpus manuals"
+    )]
+    Ingest(IngestArgs),
+    /// Ask a question.
+    #[command(
+        after_help = "Example: ragbus query \"how do I rotate keys?\" --tenant acme --corpus manuals --limit 5 --explain"
+    )]
+    Query(QueryArgs),
+    /// Delete documents, or a whole corpus.
+    #[command(
+        after_help = "Examples:\n  ragbus delete a.txt b.txt --tenant acme --corpus manuals\n  \
+        ragbus delete --whole-corpus --tenant acme --corpus manuals"
+    )]
+    Delete(DeleteArgs),
+    /// Show server, streams, backlog and workers.
+    #[command(after_help = "Example: ragbus status --tenant acme")]
+    Status(StatusArgs),
+    /// Print the configuration in force, secrets redacted.
+    #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
+    CheckConfig(JsonArgs),
+    /// List or verify models.
+    #[command(after_help = "Example: ragbus models verify")]
+    Models(ModelsArgs),
+    /// Measure.
+    #[command(after_help = "Example: ragbus bench retrieve --rate 40 --seconds 20")]
+    Bench(BenchArgs),
+}
+
+/// Whose data.
+#[derive(Debug, Args)]
+pub(super) struct CorpusArgs {
+    /// The tenant.
+    #[arg(long, value_name = "T")]
+    pub tenant: String,
+    /// The corpus.
+    #[arg(long, value_name = "C")]
+    pub corpus: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WorkerArgs {
+    /// Roles, separated by commas, instead of `worker.roles`.
+    #[arg(long, value_name = "ROLES")]
+    pub roles: Option<String>,
+    /// Set NATS up first (for one machine).
+    #[arg(long)]
+    pub setup: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct JsonArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DevArgs {
+    /// Port of the NATS server; 0 = any free one. Default: that of `nats.url`.
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct IngestArgs {
+    /// Files and folders; - = JSON lines on standard input, each a PutDocument or a PutChunks.
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub target: CorpusArgs,
+    /// Metadata for all documents, as a JSON object.
+    #[arg(long, value_name = "JSON")]
+    pub metadata: Option<String>,
+    /// Print one IngestResult as JSON a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct QueryArgs {
+    /// The question.
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+    #[command(flatten)]
+    pub target: CorpusArgs,
+    /// Results, 1 to 100.
+    #[arg(
+        long,
+        default_value_t = 5,
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
+    pub limit: i32,
+    /// Show each leg's score and rank.
+    #[arg(long)]
+    pub explain: bool,
+    /// A filter, as JSON of the wire.
+    #[arg(long, value_name = "JSON")]
+    pub filter: Option<String>,
+    /// Options, as JSON of the wire.
+    #[arg(long, value_name = "JSON")]
+    pub options: Option<String>,
+    /// Time budget in milliseconds.
+    #[arg(long, default_value_t = 10_000, value_name = "MS")]
+    pub timeout_ms: u64,
+    /// Print the RetrieveResponse as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DeleteArgs {
+    /// Document ids.
+    #[arg(required_unless_present = "whole_corpus", value_name = "DOCUMENT")]
+    pub documents: Vec<String>,
+    #[command(flatten)]
+    pub target: CorpusArgs,
+    /// Delete every document of the corpus.
+    #[arg(long, conflicts_with = "documents")]
+    pub whole_corpus: bool,
+    /// Print one IngestResult as JSON a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Also list this tenant's corpora.
+    #[arg(long, value_name = "T")]
+    pub tenant: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ModelsArgs {
+    #[command(subcommand)]
+    pub command: ModelsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelsCommand {
+    /// The models in `models.dir`.
+    #[command(after_help = "Example: ragbus models list --json")]
+    List(JsonArgs),
+    /// Load the configured models and run them once.
+    #[command(after_help = "Example: ragbus models verify")]
+    Verify(JsonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BenchArgs {
+    #[command(subcommand)]
+    pub command: BenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BenchCommand {
+    /// Transport overhead of retrieval: reply time minus stage times, open loop at a fixed rate, through a running worker.
+    #[command(after_help = "Example: ragbus bench retrieve --rate 20 --seconds 20")]
+    Retrieve(BenchRetrieveArgs),
+    /// Ingest throughput through a running worker against the models alone, one after the other in one run.
+    #[command(after_help = "Example: ragbus bench ingest --documents 200")]
+    Ingest(BenchIngestArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BenchRetrieveArgs {
+    /// Requests a second.
+    #[arg(long, default_value_t = 20.0)]
+    pub rate: f64,
+    /// Seconds to measure, after two to warm up.
+    #[arg(long, default_value_t = 20)]
+    pub seconds: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BenchIngestArgs {
+    /// Documents of about 1,000 words.
+    #[arg(long, default_value_t = 100)]
+    pub documents: usize,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,246 @@
+//! `ragbus ingest`: publishes, waits for the results, and says what failed and why.
+
+use std::collections::{BTreeMap, HashMap};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use futures::stream::{self, StreamExt};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::args::IngestArgs;
+use super::files::{Source, Target, sources};
+use super::{context, output};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::model::{IngestResult, IngestStatus};
+use crate::transport::nats::{Client, Reply};
+use crate::wire::{ingest_result, job_result, v1};
+
+const PUBLISHERS: usize = 16;
+/// Without any result for so long, results are looked up: a message may have been lost on the way.
+const QUIET: Duration = Duration::from_secs(5);
+/// Without any news for so long, waiting ends.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub(super) async fn run(config: &Config, args: &IngestArgs) -> Result<ExitCode> {
+    let tenant = context::tenant(&args.target.tenant)?;
+    let target = Target {
+        corpus: context::corpus(&args.target)?.as_str().to_owned(),
+        metadata: args.metadata.as_deref().map(metadata).transpose()?,
+    };
+    let mut all = Vec::new();
+    for path in &args.paths {
+        all.extend(sources(path, &target)?);
+    }
+    let (client, connection) = context::client(config, &tenant).await?;
+    let started = Instant::now();
+    let mut report = Report::new(all.len(), args.json);
+    carry_out(&client, all, &mut report).await?;
+    connection.close().await;
+    report.finish(started.elapsed())
+}
+
+fn metadata(text: &str) -> Result<pbjson_types::Struct> {
+    serde_json::from_str(text)
+        .map_err(|e| Error::invalid_field("--metadata", "must be a JSON object").caused_by(e))
+}
+
+/// Publishes jobs and collects their results into the report.
+pub(super) async fn carry_out(
+    client: &Client,
+    sources: Vec<Source>,
+    report: &mut Report,
+) -> Result<()> {
+    let mut results = client.results().await?;
+    let mut waiting: HashMap<String, String> = HashMap::new();
+    // A result may come before its publisher hears that the stream has the job.
+    let mut early: HashMap<String, IngestResult> = HashMap::new();
+    let published = stream::iter(sources)
+        .map(|source| async move {
+            let outcome = match source.job {
+                Ok(job) => client.publish(&job).await,
+                Err(error) => Err(error),
+            };
+            (source.name, outcome)
+        })
+        .buffer_unordered(PUBLISHERS);
+    let mut published = std::pin::pin!(published.fuse());
+    let mut last_news = Instant::now();
+    loop {
+        tokio::select! {
+            Some((name, outcome)) = published.next() => match outcome {
+                Ok(receipt) => match early.remove(receipt.job_id.as_str()) {
+                    Some(result) => report.ended(&name, &result)?,
+                    None => { waiting.insert(receipt.job_id.as_str().to_owned(), name); }
+                },
+                Err(error) => report.failed(&name, &error.chain()),
+            },
+            Some(result) = results.next() => {
+                last_news = Instant::now();
+                match waiting.remove(&result.job_id) {
+                    Some(name) => report.ended(&name, &result)?,
+                    None => { early.insert(result.job_id.clone(), result); }
+                }
+            }
+            () = tokio::time::sleep(QUIET), if !waiting.is_empty() => {
+                if looked_up(client, &mut waiting, report).await? {
+                    last_news = Instant::now();
+                }
+                report.quiet(last_news.elapsed());
+            }
+            else => break,
+        }
+        if waiting.is_empty() && published.is_done() {
+            break;
+        }
+        if last_news.elapsed() > PATIENCE {
+            waiting.drain().for_each(|(job, name)| {
+                report.failed(&name, &format!("no result yet of job {job}"))
+            });
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Asks the catalog for results that did not arrive. Returns whether there was one.
+async fn looked_up(
+    client: &Client,
+    waiting: &mut HashMap<String, String>,
+    report: &mut Report,
+) -> Result<bool> {
+    const AT_ONCE: usize = 50;
+    let jobs: Vec<String> = waiting.keys().take(AT_ONCE).cloned().collect();
+    let mut any = false;
+    for job_id in jobs {
+        let question = v1::CatalogRequest {
+            question: Some(v1::catalog_request::Question::GetJob(v1::GetJob {
+                job_id: job_id.clone(),
+            })),
+        };
+        let Ok(Reply::Answer(v1::CatalogResponse { job: Some(job), .. })) =
+            client.request("catalog", &question, context::CALL).await
+        else {
+            continue;
+        };
+        if let Some(name) = waiting.remove(&job_id) {
+            report.ended(&name, &job_result(job)?)?;
+            any = true;
+        }
+    }
+    Ok(any)
+}
+
+/// What became of each document.
+pub(super) struct Report {
+    bar: ProgressBar,
+    json: bool,
+    statuses: BTreeMap<&'static str, u64>,
+    chunks: u64,
+    warnings: u64,
+    failures: Vec<(String, String)>,
+}
+
+impl Report {
+    /// For so many documents.
+    pub(super) fn new(documents: usize, json: bool) -> Self {
+        let bar = ProgressBar::new(documents as u64);
+        let style =
+            ProgressStyle::with_template("{bar:30} {pos}/{len} documents, {elapsed} ({eta} left)");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        Self {
+            bar,
+            json,
+            statuses: BTreeMap::new(),
+            chunks: 0,
+            warnings: 0,
+            failures: Vec::new(),
+        }
+    }
+
+    fn ended(&mut self, name: &str, result: &IngestResult) -> Result<()> {
+        self.bar.inc(1);
+        let status = status_name(result.status);
+        *self.statuses.entry(status).or_default() += 1;
+        self.chunks += u64::from(result.chunks);
+        self.warnings += u64::from(!result.warnings.is_empty());
+        if let Some(error) = &result.error {
+            self.failures.push((
+                name.to_owned(),
+                format!("{} ({})", error.message, error.kind),
+            ));
+        }
+        if self.json {
+            output::json(&ingest_result(result))?;
+        } else {
+            for warning in &result.warnings {
+                self.bar.suspend(|| eprintln!("warning: {name}: {warning}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, name: &str, why: &str) {
+        self.bar.inc(1);
+        *self.statuses.entry("FAILED").or_default() += 1;
+        self.failures.push((name.to_owned(), why.to_owned()));
+    }
+
+    fn quiet(&self, since: Duration) {
+        if since > QUIET * 2 {
+            let message = format!(
+                "no result for {} s: is a worker running? (`ragbus status`)",
+                since.as_secs()
+            );
+            self.bar.suspend(|| eprintln!("{message}"));
+        }
+    }
+
+    /// Prints the summary; failures make the exit code 1.
+    pub(super) fn finish(self, took: Duration) -> Result<ExitCode> {
+        self.bar.finish_and_clear();
+        for (name, why) in &self.failures {
+            eprintln!("failed: {name}: {why}");
+        }
+        if !self.json {
+            let counts: Vec<String> = self
+                .statuses
+                .iter()
+                .map(|(status, n)| format!("{n} {status}"))
+                .collect();
+            let counts = if counts.is_empty() {
+                "nothing to do".to_owned()
+            } else {
+                counts.join(", ")
+            };
+            output::line(&format!(
+                "{counts}; {} chunks in {:.1} s{}",
+                self.chunks,
+                took.as_secs_f64(),
+                if self.warnings > 0 {
+                    format!("; {} with warnings", self.warnings)
+                } else {
+                    String::new()
+                }
+            ))?;
+        }
+        Ok(if self.failures.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(1)
+        })
+    }
+}
+
+fn status_name(status: IngestStatus) -> &'static str {
+    match status {
+        IngestStatus::Indexed => "INDEXED",
+        IngestStatus::MetadataUpdated => "METADATA_UPDATED",
+        IngestStatus::Unchanged => "UNCHANGED",
+        IngestStatus::Superseded => "SUPERSEDED",
+        IngestStatus::Deleted => "DELETED",
+        IngestStatus::Failed => "FAILED",
+    }
+}

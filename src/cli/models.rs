@@ -1,0 +1,128 @@
+//! `ragbus models list|verify`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::args::{JsonArgs, ModelsArgs, ModelsCommand};
+use super::{context, output};
+use crate::adapters::onnx::{ModelFolder, Task};
+use crate::app;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::spi::{DenseEncoder, Priority, Role, SparseEncoder, TextEncoding};
+
+pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<ExitCode> {
+    match &args.command {
+        ModelsCommand::List(args) => list(config, args),
+        ModelsCommand::Verify(args) => context::block_on(verify(config, args)),
+    }
+}
+
+fn list(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
+    let mut table = output::table([
+        "model",
+        "task",
+        "dimension",
+        "max tokens",
+        "in use",
+        "licence",
+    ]);
+    for id in folders(&config.models.dir)? {
+        let in_use = id == config.models.dense || id == config.models.sparse;
+        match ModelFolder::open(&config.models.dir, &id) {
+            Ok(model) if args.json => output::json(&json!({
+                "id": model.id(), "task": task(model.task()), "dimension": model.dimension(),
+                "maxTokens": model.max_tokens(), "inUse": in_use, "licence": model.licence(),
+                "source": model.source(),
+            }))?,
+            Ok(model) => {
+                table.add_row([
+                    model.id(),
+                    task(model.task()),
+                    &model.dimension().to_string(),
+                    &model.max_tokens().to_string(),
+                    if in_use { "yes" } else { "" },
+                    model.licence(),
+                ]);
+            }
+            Err(error) if args.json => {
+                output::json(&json!({ "id": id, "problem": error.chain() }))?
+            }
+            Err(error) => {
+                table.add_row([id.as_str(), "unusable", "", "", "", &error.chain()]);
+            }
+        }
+    }
+    if !args.json {
+        output::line(&table.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn folders(dir: &Path) -> Result<Vec<String>> {
+    let entries = std::fs::read_dir(dir).map_err(|e| {
+        let problem = format!(
+            "{} can't be read: run `make setup`, or set another folder",
+            dir.display()
+        );
+        Error::invalid_field("models.dir", problem).caused_by(e)
+    })?;
+    let mut ids: Vec<String> = entries
+        .filter_map(std::result::Result::ok)
+        .filter(|entry| entry.path().join("model.toml").exists())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    ids.sort();
+    Ok(ids)
+}
+
+fn task(task: Task) -> &'static str {
+    match task {
+        Task::Dense { .. } => "dense",
+        Task::Sparse { .. } => "sparse",
+    }
+}
+
+async fn verify(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
+    let configured = config.clone();
+    let pool = tokio::task::spawn_blocking(move || app::load_models(&configured))
+        .await
+        .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
+    let request = TextEncoding {
+        texts: vec!["A short text to see that the model runs.".to_owned()],
+        role: Role::Document,
+        priority: Priority::Interactive,
+        deadline: None,
+    };
+    let started = Instant::now();
+    let dense = pool
+        .dense(&config.models.dense)?
+        .encode_dense(request.clone())
+        .await?;
+    report(args, &config.models.dense, only(dense)?.tokens, started)?;
+    let started = Instant::now();
+    let sparse = pool
+        .sparse(&config.models.sparse)?
+        .encode_sparse(request)
+        .await?;
+    report(args, &config.models.sparse, only(sparse)?.tokens, started)?;
+    pool.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn only<T>(results: Vec<Result<T>>) -> Result<T> {
+    let first = results.into_iter().next();
+    first.unwrap_or_else(|| Err(Error::internal("a model gave no answer")))
+}
+
+fn report(args: &JsonArgs, id: &str, tokens: u32, started: Instant) -> Result<()> {
+    let took = started.elapsed().as_secs_f64() * 1_000.0;
+    if args.json {
+        output::json(&json!({ "id": id, "ok": true, "tokens": tokens, "ms": took }))
+    } else {
+        output::line(&format!("{id}: ok ({tokens} tokens in {took:.1} ms)"))
+    }
+}

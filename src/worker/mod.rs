@@ -1,0 +1,7 @@
+//! A worker in service: its roles, and the order in which it starts and ends.
+//!
+//! Layer 4. Must not know which adapters it was given.
+
+mod runtime;
+
+pub use runtime::{Role, WorkerParts, serve};

@@ -1,0 +1,177 @@
+//! Starts the roles; ends them in the measured order: readiness, pulling and subscriptions, work in flight, replies,
+//! acknowledgements, and the connection last.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Result;
+use crate::ingest::IngestProcessor;
+use crate::model::ModelIds;
+use crate::spi::{DocumentRegistry, Retriever, VectorStore};
+use crate::telemetry::{Health, Metrics};
+use crate::tenancy::TenancyStrategy;
+use crate::transport::nats::{
+    CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint, IngestConsumer, IngestContext,
+    ReplyRule, Responder, ResponderContext, RetrieveEndpoint, RetrieveParts,
+};
+use crate::wire::{IngestLimits, RetrieveRules};
+
+/// Time for work in flight after the signal to stop.
+const GRACE: Duration = Duration::from_secs(25);
+const CATALOG_CONCURRENCY: usize = 32;
+
+/// What a worker can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Carries out ingest jobs.
+    Ingest,
+    /// Answers retrieval and catalog requests.
+    Retrieve,
+}
+
+/// What a worker is made of.
+#[derive(Debug, Clone)]
+pub struct WorkerParts {
+    /// The worker's name in replies, results and discovery.
+    pub worker: String,
+    /// The connection.
+    pub connection: Connection,
+    /// The registry.
+    pub registry: Arc<dyn DocumentRegistry>,
+    /// The store.
+    pub store: Arc<dyn VectorStore>,
+    /// Carries out jobs.
+    pub processor: Arc<IngestProcessor>,
+    /// The outermost stage of retrieval.
+    pub retriever: Arc<dyn Retriever>,
+    /// What retrieval requests may ask for.
+    pub rules: RetrieveRules,
+    /// The models.
+    pub models: ModelIds,
+    /// Longest input of the dense model in tokens.
+    pub max_tokens: u32,
+    /// Where corpora live.
+    pub tenancy: TenancyStrategy,
+    /// Allowed reply addresses.
+    pub reply_rule: ReplyRule,
+    /// Jobs at once.
+    pub ingest_concurrency: usize,
+    /// Requests at once.
+    pub retrieve_concurrency: usize,
+    /// Inference threads.
+    pub threads: usize,
+    /// Default and largest time budget in milliseconds.
+    pub timeouts_ms: (u32, u32),
+    /// Instruments.
+    pub metrics: Metrics,
+    /// Readiness.
+    pub health: Health,
+}
+
+/// Serves until `stop`, then ends cleanly. The connection is closed when this returns.
+///
+/// # Errors
+/// `DependencyFailed` when a subscription is refused.
+pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) -> Result<()> {
+    let mut running = tokio::task::JoinSet::new();
+    let mut verbs = Vec::new();
+    if roles.contains(&Role::Retrieve) {
+        let endpoints: [(Arc<dyn Endpoint>, usize); 2] = [
+            (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
+            (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
+        ];
+        for (endpoint, concurrency) in endpoints {
+            verbs.push(endpoint.verb());
+            let responder = Responder::subscribe(responder(&parts, concurrency), endpoint).await?;
+            running.spawn(responder.run(stop.clone(), GRACE));
+        }
+    }
+    if roles.contains(&Role::Ingest) {
+        // Not ready until the streams are verified: nothing could be pulled.
+        parts.health.set(
+            "ingest",
+            Some("the streams are not verified yet".to_owned()),
+        );
+        running.spawn(IngestConsumer::new(ingest(&parts)).run(stop.clone(), GRACE));
+    }
+    parts.health.set("start", None);
+    let discovery = Discovery::new(
+        parts.connection.clone(),
+        parts.reply_rule.clone(),
+        parts.health.clone(),
+        parts.worker.clone(),
+        verbs,
+    );
+    let found = stop.clone();
+    running.spawn(async move {
+        if let Err(error) = discovery.run(found).await {
+            tracing::warn!(error = %error.chain(), "workers can't be discovered");
+        }
+    });
+    stop.cancelled().await;
+    parts
+        .health
+        .set("draining", Some("the worker is going away".to_owned()));
+    tracing::info!("draining");
+    while running.join_next().await.is_some() {}
+    parts.connection.close().await;
+    tracing::info!("drained");
+    Ok(())
+}
+
+fn responder(parts: &WorkerParts, concurrency: usize) -> ResponderContext {
+    ResponderContext {
+        connection: parts.connection.clone(),
+        rule: parts.reply_rule.clone(),
+        worker: parts.worker.clone(),
+        metrics: parts.metrics.clone(),
+        concurrency,
+        parallelism: parts.threads,
+        default_budget: millis(parts.timeouts_ms.0),
+    }
+}
+
+fn retrieve(parts: &WorkerParts) -> RetrieveEndpoint {
+    RetrieveEndpoint::new(RetrieveParts {
+        retriever: Arc::clone(&parts.retriever),
+        rules: parts.rules.clone(),
+        models: parts.models.clone(),
+        default_budget: millis(parts.timeouts_ms.0),
+        max_budget: millis(parts.timeouts_ms.1),
+        metrics: parts.metrics.clone(),
+    })
+}
+
+fn catalog(parts: &WorkerParts) -> CatalogEndpoint {
+    CatalogEndpoint::new(CatalogParts {
+        registry: Arc::clone(&parts.registry),
+        store: Arc::clone(&parts.store),
+        tenancy: parts.tenancy,
+        connection: parts.connection.clone(),
+        models: parts.models.clone(),
+        legs: parts.rules.legs.clone(),
+        timeouts_ms: parts.timeouts_ms,
+    })
+}
+
+fn ingest(parts: &WorkerParts) -> IngestContext {
+    IngestContext {
+        connection: parts.connection.clone(),
+        processor: Arc::clone(&parts.processor),
+        registry: Arc::clone(&parts.registry),
+        store: Arc::clone(&parts.store),
+        limits: IngestLimits {
+            max_tokens: parts.max_tokens,
+        },
+        concurrency: parts.ingest_concurrency,
+        worker: parts.worker.clone(),
+        metrics: parts.metrics.clone(),
+        health: parts.health.clone(),
+    }
+}
+
+fn millis(ms: u32) -> Duration {
+    Duration::from_millis(ms.into())
+}
