@@ -19,6 +19,7 @@ use crate::wire::{ingest_result, job_result, v1};
 const PUBLISHERS: usize = 16;
 /// Without any result for so long, results are looked up: a message may have been lost on the way.
 const QUIET: Duration = Duration::from_secs(5);
+const TELL_QUIET: Duration = Duration::from_secs(60);
 /// Without any news for so long, waiting ends.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -139,6 +140,7 @@ pub(super) struct Report {
     chunks: u64,
     warnings: u64,
     failures: Vec<(String, String)>,
+    told_quiet: Option<Instant>,
 }
 
 impl Report {
@@ -157,6 +159,7 @@ impl Report {
             chunks: 0,
             warnings: 0,
             failures: Vec::new(),
+            told_quiet: None,
         }
     }
 
@@ -188,8 +191,14 @@ impl Report {
         self.failures.push((name.to_owned(), why.to_owned()));
     }
 
-    fn quiet(&self, since: Duration) {
-        if since > QUIET * 2 {
+    /// Says so once a minute at most.
+    fn quiet(&mut self, since: Duration) {
+        if since > QUIET * 2
+            && self
+                .told_quiet
+                .is_none_or(|told| told.elapsed() > TELL_QUIET)
+        {
+            self.told_quiet = Some(Instant::now());
             let message = format!(
                 "no result for {} s: is a worker running? (`ragbus status`)",
                 since.as_secs()

@@ -97,6 +97,8 @@ fn dead_letters(replicas: usize) -> Config {
         max_messages_per_subject: 1_000,
         max_bytes: 512 * MIB,
         max_age: 30 * DAY,
+        // A dead letter is a job with more headers: the server's own limit is the limit.
+        max_message_size: -1,
         duplicate_window: Duration::from_secs(120),
         storage: StorageType::File,
         num_replicas: replicas,
