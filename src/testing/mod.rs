@@ -5,9 +5,15 @@
 mod abort_at;
 pub mod contract;
 pub mod encoders;
+mod faulty_store;
 pub mod filter_eval;
+mod memory_registry;
 mod memory_score;
 mod memory_store;
+mod retrievers;
 
 pub use abort_at::AbortAt;
+pub use faulty_store::{FaultyStore, WriteFault};
+pub use memory_registry::MemoryRegistry;
 pub use memory_store::MemoryVectorStore;
+pub use retrievers::InMemoryRetriever;

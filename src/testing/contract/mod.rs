@@ -1,4 +1,5 @@
 //! Contract suites: one per port, run on the fake and on every real implementation, so that a fake can't drift.
 
 pub mod encoders;
+pub mod registry;
 pub mod vector_store;

@@ -1,0 +1,405 @@
+//! The contract of `DocumentRegistry`: each case takes the registry and uses corpora of its own.
+//!
+//! Must not know an implementation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::model::{
+    CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, IngestStatus,
+    TenantId, Timestamp, Written,
+};
+use crate::spi::DocumentRegistry;
+
+type Registry = Arc<dyn DocumentRegistry>;
+
+const MODELS: (&str, &str) = ("dense-a", "sparse-a");
+
+fn corpus_of(tenant: &str) -> CorpusRef {
+    let name = format!("c{}", &Uuid::new_v4().simple().to_string()[..12]);
+    CorpusRef::new(
+        TenantId::mint(tenant).expect("valid"),
+        CorpusName::new(&name).expect("valid"),
+    )
+}
+
+fn document(id: &str) -> DocumentId {
+    DocumentId::new(id).expect("valid")
+}
+
+fn hashes(content: &str, metadata: &str) -> Hashes {
+    Hashes {
+        content: content.into(),
+        metadata: metadata.into(),
+        pipeline: "p".into(),
+    }
+}
+
+fn job(sequence: u64) -> IngestResult {
+    IngestResult {
+        job_id: format!("seq-{sequence}"),
+        corpus: "c".into(),
+        document_id: "d".into(),
+        status: IngestStatus::Indexed,
+        sequence,
+        chunks: 0,
+        chunks_deleted: 0,
+        truncated_tokens: 3,
+        warnings: vec!["a warning".into()],
+        error: None,
+        timings: BTreeMap::from([("embed".to_owned(), 1.5)]),
+        attempt: 1,
+    }
+}
+
+/// A put from step 1 to step 4; returns the result.
+async fn put(
+    registry: &Registry,
+    corpus: &CorpusRef,
+    id: &str,
+    s: u64,
+    h: &Hashes,
+    chunks: u32,
+) -> IngestResult {
+    let begun = registry
+        .begin_put(corpus, &document(id), h, MODELS, &job(s))
+        .await
+        .expect("begins");
+    if let Decision::Finished(result) = begun.decision {
+        return *result;
+    }
+    let written = Written {
+        generation: begun.generation,
+        hashes: h.clone(),
+        chunks,
+        expires_at: Some(Timestamp::from_micros(77)),
+        result: job(s),
+    };
+    match registry
+        .finish_put(corpus, &document(id), &written)
+        .await
+        .expect("ends")
+        .finish
+    {
+        Finish::Done(result) => *result,
+        Finish::GenerationChanged => panic!("the generation did not change"),
+    }
+}
+
+/// Puts end in every status that the rules know, and are listed.
+pub async fn puts_follow_the_rules(registry: Registry) {
+    let corpus = corpus_of("acme");
+    let status = |r: IngestResult| r.status;
+    let (a, a2, b) = (hashes("a", "m"), hashes("a", "m2"), hashes("b", "m"));
+    assert_eq!(
+        status(put(&registry, &corpus, "d", 5, &a, 4).await),
+        IngestStatus::Indexed
+    );
+    assert_eq!(
+        status(put(&registry, &corpus, "d", 6, &a, 4).await),
+        IngestStatus::Unchanged
+    );
+    assert_eq!(
+        status(put(&registry, &corpus, "d", 4, &b, 1).await),
+        IngestStatus::Superseded
+    );
+    let begun = registry
+        .begin_put(&corpus, &document("d"), &a2, MODELS, &job(7))
+        .await
+        .expect("begins");
+    assert_eq!((begun.decision, begun.live), (Decision::MetadataOnly, 5));
+    let last = put(&registry, &corpus, "d", 8, &b, 1).await;
+    assert_eq!(
+        (last.status, last.chunks, last.chunks_deleted),
+        (IngestStatus::Indexed, 1, 3)
+    );
+    let entry = registry
+        .document(&corpus, &document("d"))
+        .await
+        .expect("reads")
+        .expect("there");
+    assert_eq!((entry.sequence, entry.live, entry.chunks), (8, 8, 1));
+    assert_eq!(entry.expires_at, Some(Timestamp::from_micros(77)));
+    assert!(entry.updated_at > Timestamp::from_micros(0));
+}
+
+/// A second delivery gets the stored result, every field of it.
+pub async fn results_are_kept(registry: Registry) {
+    let corpus = corpus_of("acme");
+    let first = put(&registry, &corpus, "d", 5, &hashes("a", "m"), 2).await;
+    let again = put(&registry, &corpus, "d", 5, &hashes("a", "m"), 2).await;
+    assert_eq!(first, again);
+    assert_eq!(first.warnings, ["a warning"]);
+    let delete = |s| {
+        let (registry, corpus) = (registry.clone(), corpus.clone());
+        async move {
+            let begun = registry
+                .begin_delete(&corpus, &document("d"), &job(s))
+                .await
+                .expect("deletes");
+            match begun.decision {
+                Decision::Finished(result) => (*result, begun.live),
+                Decision::MetadataOnly | Decision::Write => panic!("a delete is decided at once"),
+            }
+        }
+    };
+    let (deleted, live) = delete(6).await;
+    assert_eq!(
+        (deleted.status, deleted.chunks_deleted, live),
+        (IngestStatus::Deleted, 2, 6)
+    );
+    assert_eq!(delete(6).await.0, deleted);
+    assert_eq!(delete(5).await.0.status, IngestStatus::Superseded);
+    assert!(
+        registry
+            .document(&corpus, &document("d"))
+            .await
+            .expect("reads")
+            .is_none()
+    );
+}
+
+/// A corpus deletion: fence, documents, generation; the same at every delivery.
+pub async fn a_corpus_is_fenced(registry: Registry) {
+    let corpus = corpus_of("acme");
+    put(&registry, &corpus, "a", 5, &hashes("a", "m"), 2).await;
+    put(&registry, &corpus, "b", 6, &hashes("b", "m"), 3).await;
+    let fenced = registry
+        .raise_fence(&corpus, &job(9))
+        .await
+        .expect("fences");
+    assert_eq!(
+        (fenced.result.status, fenced.result.chunks_deleted),
+        (IngestStatus::Deleted, 5)
+    );
+    assert_eq!(
+        put(&registry, &corpus, "c", 8, &hashes("c", "m"), 1)
+            .await
+            .status,
+        IngestStatus::Superseded
+    );
+    let below = registry
+        .documents_below(&corpus, 9, None, 2)
+        .await
+        .expect("lists");
+    assert_eq!(below, [document("a"), document("b")]);
+    let rest = registry
+        .documents_below(&corpus, 9, Some(&document("b")), 2)
+        .await
+        .expect("lists");
+    assert_eq!(rest, [document("c")]);
+    assert_eq!(
+        registry.retire_generation(&corpus, 9).await.expect("asks"),
+        None,
+        "documents live"
+    );
+    for id in ["a", "b", "c"] {
+        let fenced = registry
+            .fence_document(&corpus, &document(id), 9)
+            .await
+            .expect("fences");
+        assert_eq!(fenced, Some((9, 1)));
+    }
+    assert_eq!(
+        registry
+            .retire_generation(&corpus, 9)
+            .await
+            .expect("retires"),
+        Some(1)
+    );
+    assert_eq!(
+        registry.retire_generation(&corpus, 9).await.expect("again"),
+        Some(1)
+    );
+    assert_eq!(
+        registry
+            .raise_fence(&corpus, &job(9))
+            .await
+            .expect("again")
+            .result,
+        fenced.result
+    );
+    assert!(
+        registry
+            .corpora(&corpus.tenant)
+            .await
+            .expect("lists")
+            .iter()
+            .all(|c| c.corpus != corpus.corpus)
+    );
+    put(&registry, &corpus, "a", 10, &hashes("a", "m"), 1).await;
+    let entry = registry
+        .document(&corpus, &document("a"))
+        .await
+        .expect("reads")
+        .expect("there");
+    assert_eq!(entry.generation, 2);
+}
+
+/// A newer put, also one that has only begun, keeps its generation; an older fence never lowers a newer one.
+pub async fn newer_work_survives_a_corpus_deletion(registry: Registry) {
+    let corpus = corpus_of("acme");
+    put(&registry, &corpus, "a", 5, &hashes("a", "m"), 2).await;
+    let newer = registry
+        .begin_put(&corpus, &document("n"), &hashes("n", "m"), MODELS, &job(20))
+        .await;
+    assert_eq!(newer.expect("begins").decision, Decision::Write);
+    registry
+        .raise_fence(&corpus, &job(9))
+        .await
+        .expect("fences");
+    registry
+        .raise_fence(&corpus, &job(7))
+        .await
+        .expect("an older one");
+    assert_eq!(
+        put(&registry, &corpus, "b", 8, &hashes("b", "m"), 1)
+            .await
+            .status,
+        IngestStatus::Superseded
+    );
+    assert_eq!(
+        registry
+            .fence_document(&corpus, &document("a"), 9)
+            .await
+            .expect("fences"),
+        Some((9, 1))
+    );
+    // The newer put has claimed a write but not finished: its row is still at sequence 0, and older than the fence.
+    registry
+        .fence_document(&corpus, &document("n"), 9)
+        .await
+        .expect("fences");
+    registry
+        .fence_document(&corpus, &document("b"), 9)
+        .await
+        .expect("fences");
+    assert_eq!(
+        registry.retire_generation(&corpus, 9).await.expect("asks"),
+        None
+    );
+    assert_eq!(
+        put(&registry, &corpus, "n", 20, &hashes("n", "m"), 1)
+            .await
+            .status,
+        IngestStatus::Indexed
+    );
+}
+
+/// A write for a generation that was retired under it starts again.
+pub async fn a_retired_generation_is_noticed(registry: Registry) {
+    let corpus = corpus_of("acme");
+    let written = Written {
+        generation: 7,
+        hashes: hashes("a", "m"),
+        chunks: 1,
+        expires_at: None,
+        result: job(5),
+    };
+    registry
+        .begin_put(&corpus, &document("d"), &hashes("a", "m"), MODELS, &job(5))
+        .await
+        .expect("begins");
+    let finished = registry
+        .finish_put(&corpus, &document("d"), &written)
+        .await
+        .expect("asks");
+    assert_eq!(finished.finish, Finish::GenerationChanged);
+    assert!(
+        registry
+            .document(&corpus, &document("d"))
+            .await
+            .expect("reads")
+            .is_none()
+    );
+}
+
+/// Lists page by id, leave tombstones out, and never show another tenant's.
+pub async fn lists_page_and_keep_tenants_apart(registry: Registry) {
+    let corpus = corpus_of("acme");
+    let foreign = CorpusRef::new(
+        TenantId::mint("other").expect("valid"),
+        corpus.corpus.clone(),
+    );
+    for (number, id) in ["a", "b", "c", "ä"].into_iter().enumerate() {
+        put(
+            &registry,
+            &corpus,
+            id,
+            5 + number as u64,
+            &hashes(id, "m"),
+            1,
+        )
+        .await;
+    }
+    put(&registry, &foreign, "x", 50, &hashes("x", "m"), 9).await;
+    registry
+        .begin_delete(&corpus, &document("b"), &job(60))
+        .await
+        .expect("deletes");
+    let ids = |entries: Vec<crate::spi::DocumentEntry>| {
+        entries
+            .into_iter()
+            .map(|e| e.document_id.as_str().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let first = registry.documents(&corpus, None, 2).await.expect("lists");
+    assert_eq!(ids(first), ["a", "c"]);
+    let second = registry
+        .documents(&corpus, Some(&document("c")), 2)
+        .await
+        .expect("lists");
+    assert_eq!(ids(second), ["ä"]);
+    let listed = registry.corpora(&corpus.tenant).await.expect("lists");
+    let entry = listed
+        .iter()
+        .find(|c| c.corpus == corpus.corpus)
+        .expect("listed");
+    assert_eq!(
+        (entry.documents, entry.chunks, entry.dense_model.as_str()),
+        (3, 3, "dense-a")
+    );
+    assert!(
+        registry
+            .document(&foreign, &document("a"))
+            .await
+            .expect("reads")
+            .is_none()
+    );
+    let all = registry.all_corpora().await.expect("lists");
+    assert!(
+        all.iter().any(|(name, _)| *name == foreign) && all.iter().any(|(name, _)| *name == corpus)
+    );
+    assert!(registry.highest_sequence().await.expect("reads") >= 60);
+}
+
+/// Many jobs of one document at once: the highest sequence wins.
+pub async fn transactions_do_not_tear(registry: Registry) {
+    let corpus = corpus_of("acme");
+    let jobs = (1..=32u64).map(|s| {
+        let (registry, corpus) = (registry.clone(), corpus.clone());
+        tokio::spawn(async move {
+            put(
+                &registry,
+                &corpus,
+                "d",
+                s,
+                &hashes(&s.to_string(), "m"),
+                s as u32,
+            )
+            .await
+        })
+    });
+    for job in futures::future::join_all(jobs).await {
+        job.expect("no panic");
+    }
+    let entry = registry
+        .document(&corpus, &document("d"))
+        .await
+        .expect("reads")
+        .expect("there");
+    assert_eq!((entry.sequence, entry.live, entry.chunks), (32, 32, 32));
+    registry.health().await.expect("healthy");
+}

@@ -1,0 +1,288 @@
+//! The document registry in memory: the same rules, without SQL.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::model::{
+    CorpusRef, Decision, DocumentId, DocumentRow, Finish, Hashes, IngestResult, IngestStatus,
+    TenantId, Timestamp, Written, begin_delete, begin_put, fence_document, finish_put,
+};
+use crate::spi::{Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished};
+
+#[derive(Debug, Clone)]
+struct Corpus {
+    generation: u32,
+    fence: u64,
+    active: bool,
+    models: (String, String),
+    result: Option<IngestResult>,
+    documents: BTreeMap<DocumentId, (DocumentRow, Timestamp)>,
+}
+
+impl Default for Corpus {
+    fn default() -> Self {
+        Self {
+            generation: 1,
+            fence: 0,
+            active: false,
+            models: Default::default(),
+            result: None,
+            documents: BTreeMap::new(),
+        }
+    }
+}
+
+impl Corpus {
+    fn change<T>(
+        &mut self,
+        document: &DocumentId,
+        apply: impl FnOnce(&mut DocumentRow) -> T,
+    ) -> (T, u64) {
+        let entry = self
+            .documents
+            .entry(document.clone())
+            .or_insert_with(|| (DocumentRow::default(), Timestamp::now()));
+        let before = entry.0.clone();
+        let outcome = apply(&mut entry.0);
+        if entry.0 != before {
+            entry.1 = Timestamp::now();
+        }
+        (outcome, entry.0.live)
+    }
+
+    fn entry(&self, name: &CorpusRef) -> CorpusEntry {
+        let live = self.documents.values().filter(|(row, _)| !row.deleted);
+        CorpusEntry {
+            corpus: name.corpus.clone(),
+            documents: live.clone().count() as u64,
+            chunks: live.map(|(row, _)| u64::from(row.chunks)).sum(),
+            generation: self.generation,
+            dense_model: self.models.0.clone(),
+            sparse_model: self.models.1.clone(),
+        }
+    }
+
+    fn document(&self, id: &DocumentId) -> Option<DocumentEntry> {
+        let (row, updated_at) = self.documents.get(id).filter(|(row, _)| !row.deleted)?;
+        Some(DocumentEntry {
+            document_id: id.clone(),
+            sequence: row.sequence,
+            live: row.live,
+            chunks: row.chunks,
+            generation: self.generation,
+            updated_at: *updated_at,
+            expires_at: row.expires_at,
+        })
+    }
+}
+
+/// An in-memory registry.
+#[derive(Debug, Default)]
+pub struct MemoryRegistry {
+    corpora: Mutex<BTreeMap<CorpusRef, Corpus>>,
+}
+
+impl MemoryRegistry {
+    /// An empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<CorpusRef, Corpus>> {
+        self.corpora.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn existing<T>(&self, corpus: &CorpusRef, read: impl FnOnce(&Corpus) -> T) -> Option<T> {
+        self.locked().get(corpus).map(read)
+    }
+}
+
+#[async_trait]
+impl DocumentRegistry for MemoryRegistry {
+    async fn begin_put(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+        hashes: &Hashes,
+        models: (&str, &str),
+        template: &IngestResult,
+    ) -> Result<Begun> {
+        let mut corpora = self.locked();
+        let entry = corpora.entry(corpus.clone()).or_default();
+        let (fence, generation) = (entry.fence, entry.generation);
+        let (decision, live) =
+            entry.change(document, |row| begin_put(row, fence, hashes, template));
+        if !matches!(decision, Decision::Finished(_)) && !entry.active {
+            entry.active = true;
+            entry.models = (models.0.to_owned(), models.1.to_owned());
+        }
+        Ok(Begun {
+            decision,
+            live,
+            generation,
+        })
+    }
+
+    async fn begin_delete(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+        template: &IngestResult,
+    ) -> Result<Begun> {
+        let mut corpora = self.locked();
+        let entry = corpora.entry(corpus.clone()).or_default();
+        let (fence, generation) = (entry.fence, entry.generation);
+        let (decision, live) = entry.change(document, |row| begin_delete(row, fence, template));
+        Ok(Begun {
+            decision,
+            live,
+            generation,
+        })
+    }
+
+    async fn finish_put(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+        written: &Written,
+    ) -> Result<Finished> {
+        let mut corpora = self.locked();
+        let entry = corpora.entry(corpus.clone()).or_default();
+        let (fence, generation) = (entry.fence, entry.generation);
+        let (finish, live): (Finish, u64) =
+            entry.change(document, |row| finish_put(row, fence, generation, written));
+        Ok(Finished { finish, live })
+    }
+
+    async fn raise_fence(&self, corpus: &CorpusRef, template: &IngestResult) -> Result<Fenced> {
+        let mut corpora = self.locked();
+        let entry = corpora.entry(corpus.clone()).or_default();
+        let mut result = template.clone();
+        result.status = IngestStatus::Deleted;
+        let s = template.sequence;
+        if s > entry.fence {
+            let gone = entry
+                .documents
+                .values()
+                .filter(|(row, _)| !row.deleted && row.sequence < s);
+            result.chunks_deleted = gone.map(|(row, _)| row.chunks).sum();
+            entry.fence = s;
+            entry.result = Some(result.clone());
+        } else if s == entry.fence
+            && let Some(stored) = &entry.result
+        {
+            result = stored.clone();
+            result.attempt = template.attempt;
+        }
+        Ok(Fenced {
+            result,
+            generation: entry.generation,
+        })
+    }
+
+    async fn documents_below(
+        &self,
+        corpus: &CorpusRef,
+        sequence: u64,
+        after: Option<&DocumentId>,
+        limit: u32,
+    ) -> Result<Vec<DocumentId>> {
+        let found = self.existing(corpus, |entry| {
+            let old = entry.documents.iter().filter(|(id, (row, _))| {
+                row.sequence <= sequence && after.is_none_or(|after| *id > after)
+            });
+            old.map(|(id, _)| id.clone()).take(limit as usize).collect()
+        });
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn fence_document(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+        sequence: u64,
+    ) -> Result<Option<(u64, u32)>> {
+        let mut corpora = self.locked();
+        let entry = corpora.entry(corpus.clone()).or_default();
+        let generation = entry.generation;
+        let (clean_up, live) = entry.change(document, |row| fence_document(row, sequence));
+        Ok(clean_up.then_some((live, generation)))
+    }
+
+    async fn retire_generation(&self, corpus: &CorpusRef, sequence: u64) -> Result<Option<u32>> {
+        let mut corpora = self.locked();
+        let entry = corpora.entry(corpus.clone()).or_default();
+        let used = entry
+            .documents
+            .values()
+            .any(|(row, _)| !row.deleted || row.sequence > sequence || row.claimed > sequence);
+        if entry.active && !used {
+            entry.active = false;
+            entry.generation += 1;
+        }
+        Ok(entry.generation.checked_sub(1).filter(|below| *below > 0))
+    }
+
+    async fn corpora(&self, tenant: &TenantId) -> Result<Vec<CorpusEntry>> {
+        let corpora = self.locked();
+        let own = corpora
+            .iter()
+            .filter(|(name, c)| c.active && name.tenant == *tenant);
+        Ok(own.map(|(name, corpus)| corpus.entry(name)).collect())
+    }
+
+    async fn documents(
+        &self,
+        corpus: &CorpusRef,
+        after: Option<&DocumentId>,
+        limit: u32,
+    ) -> Result<Vec<DocumentEntry>> {
+        let found = self.existing(corpus, |entry| {
+            let ids = entry
+                .documents
+                .keys()
+                .filter(|id| after.is_none_or(|after| *id > after));
+            ids.filter_map(|id| entry.document(id))
+                .take(limit as usize)
+                .collect()
+        });
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn document(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+    ) -> Result<Option<DocumentEntry>> {
+        Ok(self
+            .existing(corpus, |entry| entry.document(document))
+            .flatten())
+    }
+
+    async fn highest_sequence(&self) -> Result<u64> {
+        let corpora = self.locked();
+        let of_corpus = |corpus: &Corpus| {
+            let rows = corpus
+                .documents
+                .values()
+                .map(|(row, _)| row.sequence.max(row.claimed));
+            rows.max().unwrap_or(0).max(corpus.fence)
+        };
+        Ok(corpora.values().map(of_corpus).max().unwrap_or(0))
+    }
+
+    async fn all_corpora(&self) -> Result<Vec<(CorpusRef, CorpusEntry)>> {
+        let corpora = self.locked();
+        let active = corpora.iter().filter(|(_, corpus)| corpus.active);
+        Ok(active
+            .map(|(name, corpus)| (name.clone(), corpus.entry(name)))
+            .collect())
+    }
+
+    async fn health(&self) -> Result<()> {
+        Ok(())
+    }
+}
