@@ -49,7 +49,7 @@ fn status_name(status: IngestStatus) -> &'static str {
 }
 
 /// Writes a result.
-pub fn to_json(result: &IngestResult) -> String {
+pub(super) fn to_json(result: &IngestResult) -> String {
     let stored = StoredResult {
         job_id: result.job_id.clone(),
         corpus: result.corpus.clone(),
@@ -78,7 +78,7 @@ pub fn to_json(result: &IngestResult) -> String {
 ///
 /// # Errors
 /// `DependencyFailed` when the text is none that [`to_json`] wrote.
-pub fn from_json(text: &str) -> Result<IngestResult> {
+pub(super) fn from_json(text: &str) -> Result<IngestResult> {
     let damaged = || {
         Error::new(
             ErrorKind::DependencyFailed,

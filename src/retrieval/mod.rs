@@ -8,4 +8,4 @@ mod ranking;
 mod stack;
 
 pub use hybrid::{HybridConfig, HybridParts, HybridRetriever};
-pub use stack::{RetrieverStack, StackSwitches};
+pub use stack::{Layer, RetrieverStack, StackSwitches};

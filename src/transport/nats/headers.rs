@@ -20,7 +20,7 @@ const SCHEMA: &str = "Rag-Schema";
 
 /// The headers of one message.
 #[derive(Debug, Clone, Default)]
-pub struct Headers {
+pub(super) struct Headers {
     entries: Vec<(String, String)>,
     bytes: usize,
 }
