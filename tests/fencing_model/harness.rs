@@ -23,7 +23,7 @@ pub fn delete(document: usize) -> Job {
 
 /// Each job once, and the `duplicates` (sequences) once more.
 fn protocol(jobs: &[Job], duplicates: &[u8]) -> Protocol {
-    let once = 1..=u8::try_from(jobs.len()).unwrap();
+    let once = 1..=u8::try_from(jobs.len()).expect("few jobs");
     Protocol {
         jobs: jobs.to_vec(),
         deliveries: once.chain(duplicates.iter().copied()).collect(),
