@@ -1,4 +1,4 @@
-//! Exhaustive check of the document fencing protocol (DESIGN section 6): every interleaving of
+//! Exhaustive check of the document fencing protocol (`ARCHITECTURE.md`, "Replace, delete, fence"): every interleaving of
 //! small job sets with duplicate deliveries, one crash, and store calls that land late. The second
 //! half leaves one rule out at a time and demands a counterexample, which shows that the rule is
 //! needed and that the model would notice its absence. `--nocapture` prints the numbers of states

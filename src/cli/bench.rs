@@ -78,7 +78,11 @@ fn source(number: usize) -> Source {
 
 /// Sends at fixed times whatever comes back; latency counts from the time a request was due.
 async fn open_loop(client: &Client, rate: f64, during: Duration) -> Result<Figures> {
-    let histogram = || Histogram::new(3).map_err(|e| Error::internal("no histogram").caused_by(e));
+    // One microsecond to a minute.
+    let histogram = || {
+        Histogram::new_with_bounds(1, 60_000_000, 3)
+            .map_err(|e| Error::internal("no histogram").caused_by(e))
+    };
     let mut figures = Figures {
         latency: histogram()?,
         overhead: histogram()?,

@@ -191,6 +191,7 @@ impl IngestProcessor {
         self.committed(job, &at, document, &written).await
     }
 
+    #[tracing::instrument(target = "ragbus", name = "parse", skip_all)]
     async fn prepared(&self, job: &IngestJob, put: &Arc<Put>) -> Result<Prepared> {
         let (corpus, put, sequence) = (job.corpus.clone(), Arc::clone(put), job.sequence);
         let info = self.parts.dense.info();
@@ -207,6 +208,7 @@ impl IngestProcessor {
         .map_err(|e| Error::internal("parsing panicked").caused_by(e))?
     }
 
+    #[tracing::instrument(target = "ragbus", name = "embed", skip_all)]
     async fn embedded(
         &self,
         at: &Placement,
@@ -242,6 +244,7 @@ impl IngestProcessor {
     }
 
     /// Step 3. `false`: the generation is gone.
+    #[tracing::instrument(target = "ragbus", name = "store", skip_all)]
     async fn stored(&self, at: &Placement, points: Vec<Point>) -> Result<bool> {
         let store = &self.parts.store;
         let outcome = match store.ensure(at, &self.schema).await {
@@ -257,6 +260,7 @@ impl IngestProcessor {
     }
 
     /// Steps 4 and 5.
+    #[tracing::instrument(target = "ragbus", name = "commit", skip_all)]
     async fn committed(
         &self,
         job: &IngestJob,
@@ -281,6 +285,7 @@ impl IngestProcessor {
     }
 
     /// Step 5: always, for superseded jobs too.
+    #[tracing::instrument(target = "ragbus", name = "clean", skip_all)]
     async fn clean_up(&self, at: &Placement, document: &DocumentId, live: u64) -> Result<()> {
         self.parts
             .store
@@ -307,6 +312,7 @@ impl IngestProcessor {
         Ok(*result)
     }
 
+    #[tracing::instrument(target = "ragbus", name = "delete corpus", skip_all)]
     async fn delete_corpus(&self, job: &IngestJob) -> Result<IngestResult> {
         let registry = &self.parts.registry;
         let fenced = registry

@@ -81,6 +81,7 @@ impl HybridRetriever {
         Ok(Some(info))
     }
 
+    #[tracing::instrument(target = "ragbus", name = "embed", skip_all)]
     async fn vectors(
         &self,
         request: &RetrievalRequest,
@@ -192,6 +193,7 @@ impl HybridRetriever {
         }
     }
 
+    #[tracing::instrument(target = "ragbus", name = "ask store", skip_all)]
     async fn answered(
         &self,
         request: &RetrievalRequest,
@@ -212,6 +214,7 @@ impl HybridRetriever {
         }
     }
 
+    #[tracing::instrument(target = "ragbus", name = "hybrid", skip_all)]
     async fn hybrid(
         &self,
         request: &RetrievalRequest,

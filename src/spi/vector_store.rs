@@ -4,6 +4,7 @@
 //! always applies the tenant filter, whatever the tenancy strategy.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -159,6 +160,10 @@ pub trait VectorStore: Send + Sync + fmt::Debug {
 
     /// How many points of the tenant the collection holds; 0 when it doesn't exist.
     async fn count(&self, at: &Placement) -> Result<u64>;
+
+    /// The longest time after which a write whose outcome is unknown (its worker was killed, its call timed out) can still
+    /// be applied. A redelivery must not start before: checked against delays and `ack_wait` at start.
+    fn write_limit(&self) -> Duration;
 
     /// Whether the store answers.
     async fn health(&self) -> Result<()>;

@@ -82,8 +82,8 @@ fn subscribe(traces: &SdkTracerProvider) -> Result<()> {
         plain
             .json()
             .flatten_event(true)
-            .with_current_span(true)
-            .with_span_list(false)
+            .with_current_span(false)
+            .with_span_list(true)
             .boxed()
     };
     let spans = tracing_opentelemetry::layer()

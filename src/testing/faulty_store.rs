@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -155,6 +156,10 @@ impl VectorStore for FaultyStore {
     async fn count(&self, at: &Placement) -> Result<u64> {
         self.up()?;
         self.inner.count(at).await
+    }
+
+    fn write_limit(&self) -> Duration {
+        self.inner.write_limit()
     }
 
     async fn health(&self) -> Result<()> {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -255,6 +256,10 @@ impl VectorStore for MemoryVectorStore {
         Ok(state
             .find(at)
             .map_or(0, |collection| collection.of(at.tenant()).count() as u64))
+    }
+
+    fn write_limit(&self) -> Duration {
+        Duration::ZERO
     }
 
     async fn health(&self) -> Result<()> {

@@ -285,3 +285,187 @@ pub fn job_result(result: v1::IngestResult) -> Result<IngestResult> {
         attempt: result.attempt,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::encode;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const LIMITS: IngestLimits = IngestLimits { max_tokens: 256 };
+
+    fn decoded(json: &str) -> Result<DecodedIngest> {
+        decode_ingest(json.as_bytes(), Encoding::Json, LIMITS).map_err(|refused| refused.1)
+    }
+
+    fn refused_field(json: &str) -> String {
+        let error = decoded(json).expect_err(json);
+        assert_eq!(error.kind(), ErrorKind::InvalidField, "{json}");
+        error.field().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_document_is_read_with_all_its_fields() {
+        let job = decoded(
+            r#"{"corpus":"c","putDocument":{"documentId":"d","data":"aGVsbG8=","mediaType":"text/plain",
+                "fileName":"a.txt","metadata":{"year":2020,"tags":["x"]},"expiresAt":"2030-01-01T00:00:00Z",
+                "chunking":{"maxTokens":100}}}"#,
+        )
+        .expect("valid");
+        let IngestOperation::PutDocument(put) = job.operation else {
+            panic!("not a document");
+        };
+        assert_eq!(put.body, PutBody::Data(b"hello".to_vec()));
+        assert_eq!(
+            put.chunking,
+            Chunking {
+                max_tokens: 100,
+                overlap_tokens: 20
+            }
+        );
+        assert_eq!(
+            put.expires_at,
+            Some(Timestamp::from_micros(1_893_456_000_000_000))
+        );
+        assert_eq!(put.metadata.iter().count(), 2);
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_named() {
+        let put = |fields: &str| {
+            format!(r#"{{"corpus":"c","putDocument":{{"documentId":"d","text":"x"{fields}}}}}"#)
+        };
+        for (json, field) in [
+            (
+                r#"{"corpus":"../x","deleteCorpus":{}}"#.to_owned(),
+                "corpus",
+            ),
+            (r#"{"corpus":"c"}"#.to_owned(), "operation"),
+            (
+                r#"{"corpus":"c","deleteDocument":{"documentId":"a\u0000b"}}"#.to_owned(),
+                "documentId",
+            ),
+            (
+                r#"{"corpus":"c","putDocument":{"documentId":"d"}}"#.to_owned(),
+                "text",
+            ),
+            (
+                r#"{"corpus":"c","putDocument":{"documentId":"d","blob":{}}}"#.to_owned(),
+                "blob",
+            ),
+            (
+                put(r#","chunking":{"maxTokens":257}"#),
+                "chunking.maxTokens",
+            ),
+            (
+                put(r#","chunking":{"maxTokens":10,"overlapTokens":10}"#),
+                "chunking.overlapTokens",
+            ),
+            (put(r#","metadata":{"n":9007199254740993}"#), "metadata"),
+            (put(r#","metadata":{"_n":1}"#), "metadata"),
+            (put(r#","fileName":"a\u0007b""#), "fileName"),
+            (
+                r#"{"corpus":"c","putChunks":{"documentId":"d","chunks":[{"content":" "}]}}"#
+                    .to_owned(),
+                "chunks[0].content",
+            ),
+        ] {
+            assert_eq!(refused_field(&json), field, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_refused_body_still_names_its_document() {
+        let json =
+            r#"{"corpus":"c","putDocument":{"documentId":"d","text":"x","metadata":{"k":null}}}"#;
+        let refused = decode_ingest(json.as_bytes(), Encoding::Json, LIMITS).expect_err("refused");
+        let names = Names {
+            corpus: "c".into(),
+            document_id: "d".into(),
+        };
+        assert_eq!((refused.0, refused.1.field()), (names, Some("metadata.k")));
+    }
+
+    fn result() -> impl Strategy<Value = IngestResult> {
+        let statuses = [
+            IngestStatus::Indexed,
+            IngestStatus::MetadataUpdated,
+            IngestStatus::Unchanged,
+            IngestStatus::Superseded,
+            IngestStatus::Deleted,
+            IngestStatus::Failed,
+        ];
+        let error = (".{0,9}", ".{0,9}", ".{0,9}", ".{0,9}", any::<bool>()).prop_map(
+            |(kind, message, stage, field, retryable)| JobError {
+                kind,
+                message,
+                stage,
+                field,
+                retryable,
+            },
+        );
+        (
+            (
+                ".{0,9}",
+                ".{0,9}",
+                ".{0,9}",
+                prop::sample::select(statuses.to_vec()),
+                any::<u64>(),
+            ),
+            (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>()),
+            (
+                prop::collection::vec(".{0,9}", 0..3),
+                prop::option::of(error),
+            ),
+            prop::collection::btree_map("[a-z]{1,5}", 0.0..1e9f64, 0..3),
+        )
+            .prop_map(
+                |(
+                    (job_id, corpus, document_id, status, sequence),
+                    counts,
+                    (warnings, error),
+                    timings,
+                )| IngestResult {
+                    job_id,
+                    corpus,
+                    document_id,
+                    status,
+                    sequence,
+                    chunks: counts.0,
+                    chunks_deleted: counts.1,
+                    truncated_tokens: counts.2,
+                    warnings,
+                    error,
+                    timings: BTreeMap::from_iter(timings),
+                    attempt: counts.3,
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn a_result_survives_both_encodings(result in result()) {
+            for encoding in [Encoding::Json, Encoding::Protobuf] {
+                let body = encode(&ingest_result(&result), encoding);
+                let back: v1::IngestResult = decode(&body, encoding).expect("decodes");
+                prop_assert_eq!(job_result(back).expect("known"), result.clone());
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = decode_ingest(&body, Encoding::Protobuf, LIMITS);
+            let _ = decode_ingest(&body, Encoding::Json, LIMITS);
+        }
+
+        #[test]
+        fn no_damaged_job_panics(cut in 0usize..200, flip in 0usize..200, to in any::<u8>()) {
+            let mut json = br#"{"corpus":"c","putChunks":{"documentId":"d","chunks":[{"content":"x","metadata":{"a":[1,2],"b":"c"}}],"expiresAt":"2030-01-01T00:00:00Z"}}"#.to_vec();
+            let place = flip % json.len();
+            json[place] = to;
+            json.truncate(json.len() - cut % json.len());
+            let _ = decode_ingest(&json, Encoding::Json, LIMITS);
+        }
+    }
+}

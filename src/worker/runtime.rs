@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ingest::IngestProcessor;
 use crate::model::ModelIds;
 use crate::spi::{DocumentRegistry, Retriever, VectorStore};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint, IngestConsumer, IngestContext,
-    ReplyRule, Responder, ResponderContext, RetrieveEndpoint, RetrieveParts,
+    ACK_WAIT, CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint, IngestConsumer,
+    IngestContext, ReplyRule, Responder, ResponderContext, RetrieveEndpoint, RetrieveParts,
+    SHORTEST_DELAY,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
 
@@ -70,11 +71,26 @@ pub struct WorkerParts {
     pub health: Health,
 }
 
+/// A redelivery that started while the store may still apply an earlier attempt's write could bring old chunks back.
+fn check_delays(limit: Duration) -> Result<()> {
+    let shortest = SHORTEST_DELAY.min(ACK_WAIT);
+    if limit < shortest {
+        return Ok(());
+    }
+    Err(Error::invalid_field(
+        "store",
+        format!(
+            "may apply a write {limit:?} late, but a job is delivered again after {shortest:?}"
+        ),
+    ))
+}
+
 /// Serves until `stop`, then ends cleanly. The connection is closed when this returns.
 ///
 /// # Errors
-/// `DependencyFailed` when a subscription is refused.
+/// `DependencyFailed` when a subscription is refused; `InvalidField` when redeliveries could overtake the store's writes.
 pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) -> Result<()> {
+    check_delays(parts.store.write_limit())?;
     let mut running = tokio::task::JoinSet::new();
     let mut verbs = Vec::new();
     if roles.contains(&Role::Retrieve) {
@@ -174,4 +190,16 @@ fn ingest(parts: &WorkerParts) -> IngestContext {
 
 fn millis(ms: u32) -> Duration {
     Duration::from_millis(ms.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_slower_than_the_redelivery_is_refused() {
+        assert!(check_delays(Duration::ZERO).is_ok());
+        assert!(check_delays(Duration::from_millis(1_900)).is_ok());
+        assert!(check_delays(Duration::from_secs(2)).is_err());
+    }
 }

@@ -1,4 +1,4 @@
-//! Steps 1 to 7 of DESIGN section 6 as functions from state to state; the store's side of steps 3
+//! Steps 1 to 7 of the protocol in `ARCHITECTURE.md` as functions from state to state; the store's side of steps 3
 //! and 5 is in `store.rs`. `generation` and the dropping of collections are not modelled.
 
 use crate::rules::{Protocol, Simplification};

@@ -1,5 +1,5 @@
 //! What the fencing model is made of: jobs, the registry's rows, the store's points, and deliveries
-//! on their way through DESIGN section 6. Only data; the protocol itself is in `protocol.rs`.
+//! on their way through the protocol in `ARCHITECTURE.md`. Only data; the protocol itself is in `protocol.rs`.
 
 /// Documents of the one corpus; two are enough to see a `deleteCorpus` walk.
 pub const DOCUMENTS: usize = 2;

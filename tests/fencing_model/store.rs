@@ -1,4 +1,4 @@
-//! The store's side of DESIGN section 6: the conditional upsert of step 3 and the clean-up of step 5,
+//! The store's side of the protocol in `ARCHITECTURE.md`: the conditional upsert of step 3 and the clean-up of step 5,
 //! as calls that may be carried out at once, late, or never.
 
 use crate::protocol::next_tombstone;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -197,6 +198,11 @@ impl VectorStore for EdgeVectorStore {
         let tenant = at.tenant().clone();
         self.read(at, move |engine| read::count(engine, &tenant))
             .await
+    }
+
+    /// Nothing: its writes end with the process, and a live process tells their outcome.
+    fn write_limit(&self) -> Duration {
+        Duration::ZERO
     }
 
     async fn health(&self) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 pub const MAX_ATTEMPTS: u64 = 6;
 
 /// Shortest delay before a redelivery: longer than a store may still apply a write whose outcome is unknown.
-pub(super) const SHORTEST_DELAY: Duration = Duration::from_secs(2);
+pub const SHORTEST_DELAY: Duration = Duration::from_secs(2);
 const DELAYS: [Duration; 4] = [
     SHORTEST_DELAY,
     Duration::from_secs(10),

@@ -27,7 +27,7 @@ pub use catalog::{CatalogEndpoint, CatalogParts};
 pub use client::{Client, JobReceipt, Reply, Results};
 pub use connect::{Connection, connect};
 pub use discovery::Discovery;
-pub use disposition::{Disposition, MAX_ATTEMPTS, disposition};
+pub use disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
 pub use ingest_consumer::{IngestConsumer, IngestContext};
 pub use overview::{Overview, overview};
 pub use reply::ReplyRule;
