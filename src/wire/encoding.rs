@@ -63,8 +63,52 @@ pub fn decode<M: Message + Default + DeserializeOwned>(
                 "the body is not a protobuf message of this kind",
             )
         }),
-        Encoding::Json => serde_json::from_slice(body)
-            .map_err(|error| Error::new(ErrorKind::Malformed, json_error::describe(&error))),
+        Encoding::Json => decode_json(body),
+    }
+}
+
+fn decode_json<M: DeserializeOwned>(body: &[u8]) -> Result<M> {
+    serde_json::from_slice(body).or_else(|error| {
+        // The generated code refuses integers from 2^53 on as undecodable, wherever they stand. In metadata and filters they are
+        // decodable: as doubles they come back, and those that are too large are refused by name.
+        let again = serde_json::from_slice(body).ok().and_then(|value| {
+            let mut value: serde_json::Value = value;
+            as_doubles(&mut value).then(|| serde_json::from_value(value).ok())?
+        });
+        again.ok_or_else(|| Error::new(ErrorKind::Malformed, json_error::describe(&error)))
+    })
+}
+
+/// Turns integers from 2^53 on into doubles, those beyond it into one that no rounding makes acceptable. Whether there was one.
+fn as_doubles(value: &mut serde_json::Value) -> bool {
+    const LIMIT: u64 = 1 << 53;
+    match value {
+        serde_json::Value::Number(number) => {
+            let signed = number.as_i64().map(|n| (n < 0, n.unsigned_abs()));
+            let Some((negative, size)) = signed.or(number.as_u64().map(|n| (false, n))) else {
+                return false;
+            };
+            if size < LIMIT {
+                return false;
+            }
+            let double = if size == LIMIT {
+                LIMIT as f64
+            } else {
+                LIMIT as f64 * 2.0
+            };
+            *value = serde_json::json!(if negative { -double } else { double });
+            true
+        }
+        // Every one is turned: no short cut at the first.
+        serde_json::Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |any, item| as_doubles(item) | any),
+        serde_json::Value::Object(fields) => fields
+            .values_mut()
+            .fold(false, |any, item| as_doubles(item) | any),
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::String(_) => {
+            false
+        }
     }
 }
 

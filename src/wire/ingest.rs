@@ -2,7 +2,7 @@
 
 use super::WireTimestamp;
 use super::encoding::{Encoding, decode};
-use super::metadata::{metadata_of, rounded_integer};
+use super::metadata::metadata_of;
 use super::v1::{self, ingest_request::Operation, put_document::Body};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
@@ -47,10 +47,6 @@ pub fn decode_ingest(
     let request: v1::IngestRequest =
         decode(body, encoding).map_err(|error| Box::new((Names::default(), error)))?;
     let names = names_of(&request);
-    if encoding == Encoding::Json && has_metadata(&request) && rounded_integer(body) {
-        let error = Error::invalid_field("metadata", "has an integer beyond 2^53");
-        return Err(Box::new((names, error)));
-    }
     job_of(request, limits).map_err(|error| Box::new((names, error)))
 }
 
@@ -65,16 +61,6 @@ fn names_of(request: &v1::IngestRequest) -> Names {
     Names {
         corpus: valid(&request.corpus, CorpusName::new(&request.corpus).is_ok()),
         document_id: valid(document, DocumentId::new(document).is_ok()),
-    }
-}
-
-fn has_metadata(request: &v1::IngestRequest) -> bool {
-    match &request.operation {
-        Some(Operation::PutDocument(put)) => put.metadata.is_some(),
-        Some(Operation::PutChunks(put)) => {
-            put.metadata.is_some() || put.chunks.iter().any(|c| c.metadata.is_some())
-        }
-        Some(Operation::DeleteDocument(_) | Operation::DeleteCorpus(_)) | None => false,
     }
 }
 
@@ -362,7 +348,10 @@ mod tests {
                 put(r#","chunking":{"maxTokens":10,"overlapTokens":10}"#),
                 "chunking.overlapTokens",
             ),
-            (put(r#","metadata":{"n":9007199254740993}"#), "metadata"),
+            (
+                put(r#","metadata":{"n":[1,-9007199254740993]}"#),
+                "metadata.n",
+            ),
             (put(r#","metadata":{"_n":1}"#), "metadata"),
             (put(r#","fileName":"a\u0007b""#), "fileName"),
             (
@@ -373,6 +362,12 @@ mod tests {
         ] {
             assert_eq!(refused_field(&json), field, "{json}");
         }
+    }
+
+    #[test]
+    fn the_largest_exact_integer_is_taken() {
+        let json = r#"{"corpus":"c","putDocument":{"documentId":"d","text":"x","metadata":{"n":9007199254740992}}}"#;
+        assert!(decoded(json).is_ok());
     }
 
     #[test]

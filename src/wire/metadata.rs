@@ -90,28 +90,6 @@ fn wire_value(value: &MetadataValue) -> Value {
     Value { kind: Some(kind) }
 }
 
-/// Integers of a JSON body that a double can't hold exactly, found before they are rounded: their keys' path.
-///
-/// Looks at metadata and filters only, where numbers are the caller's own.
-pub(super) fn rounded_integer(body: &[u8]) -> bool {
-    serde_json::from_slice::<serde_json::Value>(body).is_ok_and(|value| has_rounded(&value))
-}
-
-fn has_rounded(value: &serde_json::Value) -> bool {
-    const LIMIT: u64 = 1 << 53;
-    match value {
-        serde_json::Value::Number(number) => {
-            number.as_u64().is_some_and(|n| n > LIMIT)
-                || number.as_i64().is_some_and(|n| n.unsigned_abs() > LIMIT)
-        }
-        serde_json::Value::Array(items) => items.iter().any(has_rounded),
-        serde_json::Value::Object(entries) => entries.values().any(has_rounded),
-        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::String(_) => {
-            false
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,12 +111,6 @@ mod tests {
             let error = decoded(bad).expect_err(bad);
             assert_eq!(error.field(), Some("metadata.k"), "{bad}");
         }
-    }
-
-    #[test]
-    fn rounding_is_seen_before_it_happens() {
-        assert!(rounded_integer(br#"{"a":[9007199254740993]}"#));
-        assert!(!rounded_integer(br#"{"a":[9007199254740992,0.5]}"#));
     }
 
     fn value() -> impl Strategy<Value = MetadataValue> {

@@ -2,7 +2,7 @@
 
 use super::encoding::{Encoding, decode, encode};
 use super::filter::filter_of;
-use super::metadata::{rounded_integer, struct_of};
+use super::metadata::struct_of;
 use super::v1;
 use crate::error::{Error, Result};
 use crate::model::{
@@ -46,9 +46,6 @@ pub fn decode_retrieve(
     let corpus = CorpusName::new(&request.corpus)?;
     check_query(&request.query)?;
     let filter = request.filter.map(filter_of).transpose()?;
-    if filter.is_some() && encoding == Encoding::Json && rounded_integer(body) {
-        return Err(Error::invalid_field("filter", "has an integer beyond 2^53"));
-    }
     Ok(RetrievalRequest {
         corpus: CorpusRef::new(tenant.clone(), corpus),
         query: QueryText {
