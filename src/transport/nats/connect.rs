@@ -76,6 +76,7 @@ pub async fn connect(
 fn shown(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        (None, Some((_, host))) => host.to_owned(),
         _ => url.to_owned(),
     }
 }
