@@ -23,10 +23,6 @@ pub fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 
 /// A name nobody else has.
 pub fn name() -> String {
-    nuid()
-}
-
-fn nuid() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
@@ -70,12 +66,13 @@ pub struct Caller {
 
 impl Caller {
     pub async fn of(nats: &Nats, tenant: &str) -> Self {
-        let options = ConnectOptions::new().custom_inbox_prefix(format!("_INBOX.{tenant}"));
-        Self::connected(options, &nats.url(), tenant).await
+        Self::connected(ConnectOptions::new(), &nats.address(), tenant).await
     }
 
     pub async fn connected(options: ConnectOptions, url: &str, tenant: &str) -> Self {
-        let options = options.request_timeout(Some(Duration::from_secs(30)));
+        let options = options
+            .custom_inbox_prefix(format!("_INBOX.{tenant}"))
+            .request_timeout(Some(Duration::from_secs(30)));
         let client = options.connect(url).await.expect("connects");
         let jetstream = jetstream::new(client.clone());
         Self { client, jetstream, tenant: tenant.to_owned() }

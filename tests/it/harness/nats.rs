@@ -66,7 +66,7 @@ impl Nats {
     pub fn url(&self) -> String {
         match &self.user {
             Some((user, password)) => self.url_of(user, password),
-            None => format!("nats://{}", self.address),
+            None => self.address(),
         }
     }
 
@@ -74,9 +74,22 @@ impl Nats {
         format!("nats://{user}:{password}@{}", self.address)
     }
 
+    pub fn address(&self) -> String {
+        format!("nats://{}", self.address)
+    }
+
+    /// The client library doesn't read users out of URLs.
+    pub fn user(&self, user: &str, password: &str) -> ConnectOptions {
+        ConnectOptions::new().user_and_password(user.to_owned(), password.to_owned())
+    }
+
     /// A client with the server's widest rights.
     pub async fn client(&self) -> Client {
-        ConnectOptions::new().connect(self.url()).await.expect("connects")
+        let options = match &self.user {
+            Some((user, password)) => self.user(user, password),
+            None => ConnectOptions::new(),
+        };
+        options.connect(self.address()).await.expect("connects")
     }
 
     pub async fn jetstream(&self) -> Context {
