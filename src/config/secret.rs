@@ -36,3 +36,37 @@ impl Serialize for Secret {
         serializer.serialize_str(self.shown())
     }
 }
+
+/// Serialises a URL without its password.
+pub(super) fn url_without_password<S: Serializer>(
+    url: &str,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&without_password(url))
+}
+
+/// Every server of a list may bring its own user.
+pub(super) fn without_password(urls: &str) -> String {
+    let one = |url: &str| {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        match rest.rsplit_once('@') {
+            None => url.to_owned(),
+            Some((_, host)) if scheme.is_empty() => format!("<redacted>@{host}"),
+            Some((_, host)) => format!("{scheme}://<redacted>@{host}"),
+        }
+    };
+    urls.split(',').map(one).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_who_connects() {
+        let shown = without_password;
+        assert_eq!(shown("nats://h:4222"), "nats://h:4222");
+        assert_eq!(shown("nats://u:p@h:4222"), "nats://<redacted>@h:4222");
+        assert_eq!(shown("u:p@q@h,nats://t@i"), "<redacted>@h,nats://<redacted>@i");
+    }
+}

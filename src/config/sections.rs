@@ -38,6 +38,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct NatsSection {
+    #[serde(serialize_with = "super::secret::url_without_password")]
     pub url: String,
     pub credentials: PathBuf,
     pub reply_prefixes: Vec<String>,

@@ -117,6 +117,7 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         parts.connection.clone(),
         parts.reply_rule.clone(),
         parts.health.clone(),
+        parts.metrics.clone(),
         parts.worker.clone(),
         verbs,
     );

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
-use async_nats::{ConnectOptions, Event};
+use async_nats::{ConnectOptions, Event, ServerAddr};
 
 use crate::error::{Error, Result};
 use crate::telemetry::{Health, Metrics};
@@ -48,7 +48,7 @@ pub async fn connect(
     inbox: &str,
     watch: Option<(Health, Metrics)>,
 ) -> Result<Connection> {
-    let mut options = ConnectOptions::new()
+    let mut options = authenticated(ConnectOptions::new(), url)
         .name(name)
         .custom_inbox_prefix(inbox)
         .request_timeout(Some(API_TIMEOUT));
@@ -72,10 +72,45 @@ pub async fn connect(
     Ok(Connection { client, jetstream })
 }
 
+/// The client library doesn't read user and password, or a token, out of a URL.
+fn authenticated(options: ConnectOptions, url: &str) -> ConnectOptions {
+    let Ok(address) = url.parse::<ServerAddr>() else {
+        return options;
+    };
+    match (address.username(), address.password()) {
+        (Some(user), Some(password)) => {
+            options.user_and_password(decoded(user), decoded(password))
+        }
+        (Some(token), None) => options.token(decoded(token)),
+        (None, _) => options,
+    }
+}
+
+/// Percent-decodes what a URL carries.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        let hex = more.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &more[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The URL without a password.
 fn shown(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://{host}"),
+        (None, Some((_, host))) => host.to_owned(),
         _ => url.to_owned(),
     }
 }
@@ -110,5 +145,24 @@ fn noted(event: &Event, health: &Health, metrics: &Metrics) {
         | Event::Closed => {
             tracing::info!(event = name, "nats");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_url_carries_is_decoded() {
+        assert_eq!(decoded("p%40ss%2Fw%C3%B6rd"), "p@ss/wörd");
+        assert_eq!(decoded("100%"), "100%");
+        assert_eq!(decoded("%zz%4"), "%zz%4");
+    }
+
+    #[test]
+    fn errors_show_no_password() {
+        assert_eq!(shown("nats://u:p@h:1"), "nats://h:1");
+        assert_eq!(shown("u:p@h:1"), "h:1");
+        assert_eq!(shown("nats://h:1"), "nats://h:1");
     }
 }

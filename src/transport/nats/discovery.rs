@@ -10,7 +10,7 @@ use super::connect::Connection;
 use super::reply::ReplyRule;
 use crate::error::{Error, Result};
 use crate::model::Timestamp;
-use crate::telemetry::Health;
+use crate::telemetry::{Health, Metrics};
 
 const NAME: &str = "ragbus";
 
@@ -20,6 +20,7 @@ pub struct Discovery {
     connection: Connection,
     rule: ReplyRule,
     health: Health,
+    metrics: Metrics,
     worker: String,
     verbs: Vec<&'static str>,
     started: String,
@@ -31,6 +32,7 @@ impl Discovery {
         connection: Connection,
         rule: ReplyRule,
         health: Health,
+        metrics: Metrics,
         worker: String,
         verbs: Vec<&'static str>,
     ) -> Self {
@@ -39,6 +41,7 @@ impl Discovery {
             connection,
             rule,
             health,
+            metrics,
             worker,
             verbs,
             started: started.map(|t| t.to_string()).unwrap_or_default(),
@@ -61,15 +64,21 @@ impl Discovery {
             let Some(request) = request else {
                 return Ok(());
             };
+            // Every service of the account hears these: what is not for us is not counted either.
+            let Some(body) = self.body(&request.subject) else {
+                continue;
+            };
             let Some(address) = request.reply.filter(|a| self.rule.allows(a, None)) else {
+                self.metrics.reply_refused();
+                tracing::warn!(
+                    endpoint = "$SRV",
+                    "a request without an allowed reply address gets no reply"
+                );
                 continue;
             };
-            let Some(body) = self
-                .body(&request.subject)
-                .filter(|_| self.health.is_ready())
-            else {
+            if !self.health.is_ready() {
                 continue;
-            };
+            }
             if let Err(error) = client.publish(address, body.to_string().into()).await {
                 tracing::debug!(error = %error, "a discovery reply could not be sent");
             }

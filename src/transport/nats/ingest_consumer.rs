@@ -14,7 +14,7 @@ use super::connect::Connection;
 use super::gate::Gate;
 use super::ingest_job::JobRunner;
 use super::lanes::Lanes;
-use super::topology::{HINTS, INGEST, LANES, lane_consumer};
+use super::topology::{HINTS, INGEST, PULLED, lane_consumer};
 use super::{subjects, verify};
 use crate::error::{Error, Result};
 use crate::ingest::IngestProcessor;
@@ -65,7 +65,7 @@ impl IngestConsumer {
     pub fn new(context: IngestContext) -> Self {
         Self {
             gate: Gate::new(),
-            lanes: Arc::new(Lanes::new(LANES)),
+            lanes: Arc::new(Lanes::new(PULLED)),
             permits: Arc::new(Semaphore::new(context.concurrency)),
             jobs: TaskTracker::new(),
             abort: CancellationToken::new(),
@@ -140,8 +140,8 @@ impl IngestConsumer {
             .get_stream(INGEST)
             .await
             .map_err(|e| one(e.to_string()))?;
-        let mut consumers = Vec::with_capacity(LANES);
-        for lane in 0..LANES {
+        let mut consumers = Vec::with_capacity(PULLED);
+        for lane in 0..PULLED {
             let consumer = stream.get_consumer(&lane_consumer(lane)).await;
             consumers.push(consumer.map_err(|e| one(e.to_string()))?);
         }
@@ -166,8 +166,11 @@ impl IngestConsumer {
             let Ok(permit) = permit else {
                 return Err(Error::internal("the permits are gone"));
             };
-            // The gate may have closed while this waited for a permit.
-            self.gate.passed().await;
+            // The gate may have closed while this waited for a permit; a dependency that stays down must not hold up the end.
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = self.gate.passed() => {}
+            }
             let Some(message) = one_message(&consumers[lane]).await? else {
                 continue;
             };

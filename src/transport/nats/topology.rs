@@ -107,18 +107,34 @@ fn dead_letters(replicas: usize) -> Config {
     }
 }
 
+/// The lanes, and beside them what no lane gets: the server stores a wildcard that a publisher wrote literally
+/// (`rag.ingest.*`, `rag.ingest.>`) without transforming its subject. Such jobs must be buried, not kept.
+pub(super) const PULLED: usize = LANES + 1;
+
 /// The name of a lane's consumer.
 pub(super) fn lane_consumer(lane: usize) -> String {
-    format!("ingest-{lane:02}")
+    if lane < LANES {
+        format!("ingest-{lane:02}")
+    } else {
+        "ingest-stray".to_owned()
+    }
 }
 
-/// The consumers of the ingest stream, one a lane. The worker decides about retries, so `max_deliver` is unlimited, and
+fn lane_filter(lane: usize) -> String {
+    if lane < LANES {
+        format!("rag.work.{lane}.*")
+    } else {
+        "rag.ingest.>".to_owned()
+    }
+}
+
+/// The consumers of the ingest stream, one a lane and one for strays. The worker decides about retries, so `max_deliver` is unlimited, and
 /// a poisoned job that waits must not stop its lane, so as many may wait as a tenant's backlog holds.
 pub(super) fn consumers() -> Vec<pull::Config> {
-    (0..LANES)
+    (0..PULLED)
         .map(|lane| pull::Config {
             durable_name: Some(lane_consumer(lane)),
-            filter_subject: format!("rag.work.{lane}.*"),
+            filter_subject: lane_filter(lane),
             ack_policy: AckPolicy::Explicit,
             ack_wait: ACK_WAIT,
             max_deliver: -1,

@@ -1,0 +1,91 @@
+//! S5: whatever the names, the strategy or the filter, nobody sees a chunk of another tenant.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+/// Tenant and corpus: pairs that a careless naming scheme would mix up, and the same corpus of two tenants.
+const OWNERS: [(&str, &str); 8] = [
+    ("t1", "c"),
+    ("t2", "c"),
+    ("a_b", "c"),
+    ("a", "b_c"),
+    ("a-b", "c"),
+    ("a", "b-c"),
+    ("a", "b"),
+    ("a_b_", "c"),
+];
+
+fn texts(tenant: &str, corpus: &str) -> Vec<String> {
+    let owner = format!("owned by tenant {tenant} in corpus {corpus}");
+    vec![format!("the owl hunts at night, {owner}"), format!("badgers dig, {owner}")]
+}
+
+/// Filters that try to widen what is seen: names of system fields, alternatives, negations.
+fn filters() -> Vec<Value> {
+    let eq = |field: &str, value: &str| json!({ "eq": { "field": field, "value": value } });
+    let mut filters = vec![json!({ "not": { "exists": { "field": "absent" } } })];
+    for field in ["tenant", "tenant_id", "tenantId", "t"] {
+        filters.push(eq(field, "t2"));
+        filters.push(json!({ "or": { "filters": [eq(field, "t2"), { "not": eq(field, "zz") }] } }));
+    }
+    filters
+}
+
+async fn no_foreign_chunk(caller: &Caller, corpus: &str) {
+    let owned = texts(&caller.tenant, corpus);
+    for filter in std::iter::once(Value::Null).chain(filters()) {
+        let mut request = json!({ "corpus": corpus, "query": "the owl and the badgers", "limit": 100 });
+        if !filter.is_null() {
+            request["filter"] = filter.clone();
+        }
+        let reply = caller.ask("retrieve", &request).await;
+        if reply.code == 422 {
+            continue;
+        }
+        for result in reply.ok()["results"].as_array().expect("a list") {
+            let content = result["content"].as_str().expect("text").to_owned();
+            assert!(owned.contains(&content), "{} got {content} by {filter}", caller.tenant);
+        }
+    }
+}
+
+async fn matrix(strategy: &str) {
+    let service = Service::with(|s| s.env("RAGBUS__TENANCY__STRATEGY", strategy)).await;
+    let mut callers = Vec::new();
+    for (tenant, corpus) in OWNERS {
+        let caller = Caller::of(&service.nats, tenant).await;
+        let result = caller.ingest(&put_chunks(corpus, "same-id", &texts(tenant, corpus))).await;
+        assert_eq!(result["status"], "INDEXED", "{tenant}/{corpus}: {result}");
+        callers.push((caller, corpus));
+    }
+    for (caller, corpus) in &callers {
+        let found = caller.retrieve(corpus, "the owl and the badgers").await;
+        assert_eq!(found["results"].as_array().map(Vec::len), Some(2), "{}/{corpus}", caller.tenant);
+        no_foreign_chunk(caller, corpus).await;
+        assert_eq!(caller.contents(corpus, "same-id").await, texts(&caller.tenant, corpus));
+        let corpora = caller.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
+        let own = OWNERS.iter().filter(|(t, _)| *t == caller.tenant);
+        assert_eq!(corpora["corpora"].as_array().map(Vec::len), Some(own.count()));
+    }
+    // Deleting one's own takes nothing of anybody else's.
+    let (first, corpus) = &callers[0];
+    assert_eq!(first.ingest(&json!({ "corpus": corpus, "deleteCorpus": {} })).await["status"], "DELETED");
+    assert!(first.document(corpus, "same-id").await.is_none());
+    assert_eq!(first.retrieve(corpus, "owl").await["results"], json!([]));
+    for (caller, corpus) in &callers[1..] {
+        assert_eq!(caller.contents(corpus, "same-id").await, texts(&caller.tenant, corpus));
+        let found = caller.retrieve(corpus, "the owl and the badgers").await;
+        assert_eq!(found["results"].as_array().map(Vec::len), Some(2), "{}/{corpus}", caller.tenant);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_no_foreign_chunk_with_separate_collections() {
+    matrix("separate").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s5_no_foreign_chunk_with_shared_collections() {
+    matrix("shared").await;
+}
