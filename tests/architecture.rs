@@ -81,6 +81,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "wire",
         crates: &[
+            "base64",
             "prost",
             "pbjson",
             "pbjson_types",

@@ -152,9 +152,7 @@ fn already_decided(row: &DocumentRow, fence: u64, template: &IngestResult) -> Op
     if s == row.sequence
         && let Some(before) = &row.result
     {
-        let mut again = before.clone();
-        again.attempt = template.attempt;
-        return Some(Decision::Finished(Box::new(again)));
+        return Some(Decision::Finished(Box::new(before.clone())));
     }
     if s <= row.sequence || s <= fence {
         let mut result = template.clone();

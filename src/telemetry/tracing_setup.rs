@@ -8,17 +8,20 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Level;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 use super::Metrics;
 use super::otlp::{metric_exporter, protocol, span_exporter};
 use crate::error::{Error, Result};
 
 const EXPORT_EVERY: Duration = Duration::from_secs(10);
-/// Libraries talk at `info` about every connection; ours is what an operator reads.
-const DEFAULT_FILTER: &str = "warn,ragbus=info";
+/// Names the level of our own logs: error, warn, info (the default), debug or trace. Libraries stay at `warn` whatever it says:
+/// below that they print messages whole, and those are private.
+const LEVEL: &str = "RAGBUS_LOG";
 
 /// The process' telemetry; [`Telemetry::shutdown`] sends what is still buffered.
 #[derive(Debug)]
@@ -72,8 +75,12 @@ pub fn start(otlp_endpoint: &str, worker: &str) -> Result<Telemetry> {
 }
 
 fn subscribe(traces: &SdkTracerProvider) -> Result<()> {
-    let filter =
-        EnvFilter::try_from_env("RAGBUS_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
+    let own = std::env::var(LEVEL)
+        .ok()
+        .and_then(|level| level.trim().parse().ok());
+    let filter = Targets::new()
+        .with_default(Level::WARN)
+        .with_target("ragbus", own.unwrap_or(Level::INFO));
     let terminal = std::io::stderr().is_terminal();
     let plain = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = if terminal {
@@ -88,9 +95,7 @@ fn subscribe(traces: &SdkTracerProvider) -> Result<()> {
     };
     let spans = tracing_opentelemetry::layer()
         .with_tracer(traces.tracer("ragbus"))
-        .with_filter(
-            tracing_subscriber::filter::Targets::new().with_target("ragbus", tracing::Level::INFO),
-        );
+        .with_filter(Targets::new().with_target("ragbus", Level::INFO));
     tracing_subscriber::registry()
         .with(logs.with_filter(filter))
         .with(spans)

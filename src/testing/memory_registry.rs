@@ -175,7 +175,6 @@ impl DocumentRegistry for MemoryRegistry {
             && let Some(stored) = &entry.result
         {
             result = stored.clone();
-            result.attempt = template.attempt;
         }
         Ok(Fenced {
             result,

@@ -70,23 +70,32 @@ pub fn decode<M: Message + Default + DeserializeOwned>(
 fn decode_json<M: DeserializeOwned>(body: &[u8]) -> Result<M> {
     serde_json::from_slice(body).or_else(|error| {
         // The generated code refuses integers from 2^53 on as undecodable, wherever they stand. In metadata and filters they are
-        // decodable: as doubles they come back, and those that are too large are refused by name.
+        // decodable: as doubles they come back, and those that are too large are refused by name. It also refuses 5.0 for an
+        // integer, which proto3-JSON allows.
         let again = serde_json::from_slice(body).ok().and_then(|value| {
             let mut value: serde_json::Value = value;
-            as_doubles(&mut value).then(|| serde_json::from_value(value).ok())?
+            renumbered(&mut value).then(|| serde_json::from_value(value).ok())?
         });
         again.ok_or_else(|| Error::new(ErrorKind::Malformed, json_error::describe(&error)))
     })
 }
 
-/// Turns integers from 2^53 on into doubles, those beyond it into one that no rounding makes acceptable. Whether there was one.
-fn as_doubles(value: &mut serde_json::Value) -> bool {
+/// The integer that a double stands for, when it is one that a double holds exactly.
+fn whole(number: &serde_json::Number) -> Option<i64> {
+    let double = number.as_f64()?;
+    let exact = double.fract() == 0.0 && double.abs() < (1u64 << 53) as f64;
+    exact.then_some(double as i64)
+}
+
+/// Turns integers from 2^53 on into doubles, those beyond it into one that no rounding makes acceptable, and whole doubles
+/// into integers. Whether there was one.
+fn renumbered(value: &mut serde_json::Value) -> bool {
     const LIMIT: u64 = 1 << 53;
     match value {
         serde_json::Value::Number(number) => {
             let signed = number.as_i64().map(|n| (n < 0, n.unsigned_abs()));
             let Some((negative, size)) = signed.or(number.as_u64().map(|n| (false, n))) else {
-                return false;
+                return whole(number).map(|n| *value = n.into()).is_some();
             };
             if size < LIMIT {
                 return false;
@@ -102,10 +111,10 @@ fn as_doubles(value: &mut serde_json::Value) -> bool {
         // Every one is turned: no short cut at the first.
         serde_json::Value::Array(items) => items
             .iter_mut()
-            .fold(false, |any, item| as_doubles(item) | any),
+            .fold(false, |any, item| renumbered(item) | any),
         serde_json::Value::Object(fields) => fields
             .values_mut()
-            .fold(false, |any, item| as_doubles(item) | any),
+            .fold(false, |any, item| renumbered(item) | any),
         serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::String(_) => {
             false
         }

@@ -19,7 +19,7 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/ragbus.v1.serde.rs"));
 }
 
-pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, decode_catalog};
+pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, cursor_after, decode_catalog};
 pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};

@@ -485,6 +485,7 @@ mod tests {
     #[test]
     fn limits_are_one_to_a_hundred() {
         assert_eq!(decoded(r#""limit":100"#).expect("valid").limit, 100);
+        assert_eq!(decoded(r#""limit":5.0"#).expect("valid").limit, 5);
         for bad in ["-1", "0", "101"] {
             assert_eq!(refused(&format!(r#""limit":{bad}"#)), "limit");
         }

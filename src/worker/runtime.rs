@@ -92,15 +92,15 @@ fn check_delays(limit: Duration) -> Result<()> {
 pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) -> Result<()> {
     check_delays(parts.store.write_limit())?;
     let mut running = tokio::task::JoinSet::new();
-    let mut verbs = Vec::new();
+    let mut served = Vec::new();
     if roles.contains(&Role::Retrieve) {
         let endpoints: [(Arc<dyn Endpoint>, usize); 2] = [
             (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
             (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
         ];
         for (endpoint, concurrency) in endpoints {
-            verbs.push(endpoint.verb());
             let responder = Responder::subscribe(responder(&parts, concurrency), endpoint).await?;
+            served.push(responder.stats());
             running.spawn(responder.run(stop.clone(), GRACE));
         }
     }
@@ -119,7 +119,7 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         parts.health.clone(),
         parts.metrics.clone(),
         parts.worker.clone(),
-        verbs,
+        served,
     );
     let found = stop.clone();
     running.spawn(async move {

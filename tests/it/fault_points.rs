@@ -6,10 +6,19 @@ use serde_json::json;
 
 use crate::harness::*;
 
-const STEPS: [&str; 6] = ["begun", "embedded", "stored", "committed", "cleaned", "published"];
+const STEPS: [&str; 6] = [
+    "begun",
+    "embedded",
+    "stored",
+    "committed",
+    "cleaned",
+    "published",
+];
 
 fn contents(version: &str, chunks: usize) -> Vec<String> {
-    (0..chunks).map(|i| format!("{version} version, chunk {i}")).collect()
+    (0..chunks)
+        .map(|i| format!("{version} version, chunk {i}"))
+        .collect()
 }
 
 /// Readers see one version or the other, never neither and never a mixture of them.
@@ -36,8 +45,14 @@ async fn survives(step: &str) {
     let nats = Nats::start().await;
     let dir = tempfile::tempdir().expect("a folder");
     let t1 = Caller::of(&nats, "t1").await;
-    let first = WorkerSetup::new(&nats.url(), dir.path()).arg("--setup").start().await;
-    assert_eq!(t1.ingest(&put_chunks("c", "d", &contents("old", 10))).await["chunks"], 10);
+    let first = WorkerSetup::new(&nats.url(), dir.path())
+        .arg("--setup")
+        .start()
+        .await;
+    assert_eq!(
+        t1.ingest(&put_chunks("c", "d", &contents("old", 10))).await["chunks"],
+        10
+    );
     first.kill();
     let job = dies_at(&nats, dir.path(), step).await;
     let _worker = WorkerSetup::new(&nats.url(), dir.path()).start().await;
@@ -49,13 +64,24 @@ async fn survives(step: &str) {
     .await;
     let result = t1.result(&job).await;
     assert_eq!(result["status"], "INDEXED", "{step}: {result}");
-    assert_eq!((&result["chunks"], &result["sequence"]), (&json!(3), &json!("2")), "{step}");
+    assert_eq!(
+        (&result["chunks"], &result["sequence"]),
+        (&json!(3), &json!("2")),
+        "{step}"
+    );
     assert_eq!(t1.contents("c", "d").await, contents("new", 3), "{step}");
     let request = json!({ "corpus": "c", "query": "version chunk", "limit": 100 });
     let found = t1.ask("retrieve", &request).await.ok();
-    let mut seen: Vec<_> = found["results"].as_array().expect("a list").iter().collect();
+    let mut seen: Vec<_> = found["results"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .collect();
     seen.sort_by_key(|c| c["ordinal"].as_u64());
-    let seen: Vec<_> = seen.iter().map(|c| c["content"].as_str().unwrap_or_default()).collect();
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|c| c["content"].as_str().unwrap_or_default())
+        .collect();
     assert_eq!(seen, contents("new", 3), "{step}: no leftovers");
     let corpora = t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
     assert_eq!(corpora["corpora"][0]["chunks"], 3, "{step}");

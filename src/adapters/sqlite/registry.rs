@@ -180,7 +180,6 @@ impl DocumentRegistry for SqliteRegistry {
             && let Some(stored) = &before.result
         {
             result = result_json::from_json(stored)?;
-            result.attempt = template.attempt;
         }
         transaction.commit().await.map_err(sql_failed)?;
         Ok(Fenced {

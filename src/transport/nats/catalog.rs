@@ -17,8 +17,8 @@ use crate::model::{
 use crate::spi::{CorpusEntry, DocumentEntry, DocumentRegistry, VectorStore};
 use crate::tenancy::TenancyStrategy;
 use crate::wire::{
-    CatalogQuestion, MAX_LIMIT, MAX_QUERY_BYTES, Page, WIRE_SCHEMA, WireTimestamp, decode,
-    decode_catalog, encode, struct_of, v1,
+    CatalogQuestion, MAX_LIMIT, MAX_QUERY_BYTES, Page, WIRE_SCHEMA, WireTimestamp, cursor_after,
+    decode, decode_catalog, encode, struct_of, v1,
 };
 
 /// What the endpoint is made of.
@@ -100,7 +100,7 @@ impl CatalogEndpoint {
             .await?;
         let more = entries.len() > page.size as usize;
         entries.truncate(page.size as usize);
-        let last = entries.last().map(|e| e.document_id.as_str().to_owned());
+        let last = entries.last().map(|e| cursor_after(&e.document_id));
         Ok(v1::CatalogResponse {
             documents: entries.iter().map(document_entry).collect(),
             next_cursor: last.filter(|_| more).unwrap_or_default(),

@@ -2,11 +2,14 @@
 //!
 //! Answered only while the worker can serve, and only at allowed addresses.
 
+use std::sync::Arc;
+
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::connect::Connection;
+use super::endpoint_stats::EndpointStats;
 use super::reply::ReplyRule;
 use crate::error::{Error, Result};
 use crate::model::Timestamp;
@@ -22,7 +25,7 @@ pub struct Discovery {
     health: Health,
     metrics: Metrics,
     worker: String,
-    verbs: Vec<&'static str>,
+    endpoints: Vec<Arc<EndpointStats>>,
     started: String,
 }
 
@@ -34,7 +37,7 @@ impl Discovery {
         health: Health,
         metrics: Metrics,
         worker: String,
-        verbs: Vec<&'static str>,
+        endpoints: Vec<Arc<EndpointStats>>,
     ) -> Self {
         let started = jiff::Timestamp::from_microsecond(Timestamp::now().as_micros());
         Self {
@@ -43,7 +46,7 @@ impl Discovery {
             health,
             metrics,
             worker,
-            verbs,
+            endpoints,
             started: started.map(|t| t.to_string()).unwrap_or_default(),
         }
     }
@@ -106,14 +109,14 @@ impl Discovery {
                 "info",
                 json!({
                     "description": "retrieval over NATS request/reply",
-                    "endpoints": self.verbs.iter().map(|verb| self.endpoint(verb)).collect::<Vec<_>>(),
+                    "endpoints": self.endpoints.iter().map(|e| e.info()).collect::<Vec<_>>(),
                 }),
             ),
             "STATS" => (
                 "stats",
                 json!({
                     "started": self.started,
-                    "endpoints": self.verbs.iter().map(|verb| self.endpoint(verb)).collect::<Vec<_>>(),
+                    "endpoints": self.endpoints.iter().map(|e| e.stats()).collect::<Vec<_>>(),
                 }),
             ),
             _ => return None,
@@ -123,14 +126,5 @@ impl Discovery {
             body[key] = value.clone();
         }
         Some(body)
-    }
-
-    fn endpoint(&self, verb: &str) -> Value {
-        json!({
-            "name": verb,
-            "subject": format!("rag.{verb}.*"),
-            "queue_group": format!("rag-{verb}"),
-            "metadata": {},
-        })
     }
 }

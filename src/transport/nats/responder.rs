@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::admission::Admission;
 use super::connect::Connection;
+use super::endpoint_stats::EndpointStats;
 use super::headers::{CONTENT_TYPE, Headers, MAX_HEADER_BYTES, REQUEST_ID, WORKER, insert_trace};
 use super::reply::ReplyRule;
 use super::{subjects, topology};
@@ -120,6 +121,7 @@ pub struct Responder {
     context: ResponderContext,
     endpoint: Arc<dyn Endpoint>,
     admission: Admission,
+    stats: Arc<EndpointStats>,
     subscriber: async_nats::Subscriber,
     tasks: TaskTracker,
 }
@@ -147,11 +149,17 @@ impl Responder {
         let admission = Admission::new(context.concurrency, context.parallelism);
         Ok(Self {
             context,
+            stats: Arc::new(EndpointStats::new(verb)),
             endpoint,
             admission,
             subscriber,
             tasks: TaskTracker::new(),
         })
+    }
+
+    /// The endpoint's counts, which go on while it runs.
+    pub fn stats(&self) -> Arc<EndpointStats> {
+        Arc::clone(&self.stats)
     }
 
     /// Answers until `stop`; then takes no more, and lets what is in work finish for `grace`.
@@ -191,6 +199,7 @@ impl Responder {
             context: self.context.clone(),
             endpoint: Arc::clone(&self.endpoint),
             admission: self.admission.clone(),
+            stats: Arc::clone(&self.stats),
         };
         self.tasks
             .spawn(task.run(message, headers, received, permit));
@@ -201,6 +210,7 @@ struct Task {
     context: ResponderContext,
     endpoint: Arc<dyn Endpoint>,
     admission: Admission,
+    stats: Arc<EndpointStats>,
 }
 
 impl Task {
@@ -252,6 +262,8 @@ impl Task {
                 .observe(received.elapsed(), self.admission.in_work());
         }
         let outcome = answered.as_ref().map_or_else(|e| e.kind().name(), |_| "ok");
+        self.stats
+            .answered(received.elapsed(), answered.as_ref().err());
         let reply = self.reply(answered, &request_id, encoding);
         let sent = span.in_scope(|| self.headed(reply.0, &request_id, encoding));
         let publish = self.context.connection.client.publish_with_headers(

@@ -40,7 +40,12 @@ impl Nats {
         let log = File::create(dir.path().join("nats.log")).expect("a log");
         let mut command = Command::new(parts("bin/nats-server"));
         command
-            .args(["-a", &address.ip().to_string(), "-p", &address.port().to_string()])
+            .args([
+                "-a",
+                &address.ip().to_string(),
+                "-p",
+                &address.port().to_string(),
+            ])
             .arg("-js")
             .arg("-sd")
             .arg(dir.path().join("js"))
@@ -52,7 +57,12 @@ impl Nats {
             command.arg("-c").arg(file);
         }
         let child = command.spawn().expect("nats-server starts");
-        let nats = Self { child, address, dir, user };
+        let nats = Self {
+            child,
+            address,
+            dir,
+            user,
+        };
         let log = nats.dir.path().join("nats.log");
         eventually("nats-server answers", PATIENCE, || async {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -98,13 +108,23 @@ impl Nats {
 
     /// How many messages a stream holds.
     pub async fn waiting(&self, stream: &str) -> u64 {
-        let stream = self.jetstream().await.get_stream(stream).await.expect("the stream");
+        let stream = self
+            .jetstream()
+            .await
+            .get_stream(stream)
+            .await
+            .expect("the stream");
         stream.cached_info().state.messages
     }
 
     /// Bodies and headers of all messages of a stream, oldest first.
     pub async fn messages(&self, stream: &str) -> Vec<jetstream::message::StreamMessage> {
-        let stream = self.jetstream().await.get_stream(stream).await.expect("the stream");
+        let stream = self
+            .jetstream()
+            .await
+            .get_stream(stream)
+            .await
+            .expect("the stream");
         let state = stream.cached_info().state.clone();
         let mut messages = Vec::new();
         for sequence in state.first_sequence..=state.last_sequence {
