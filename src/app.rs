@@ -29,6 +29,7 @@ use crate::worker::{Role, WorkerParts, serve};
 /// The worker's own inbox lies outside callers' inboxes.
 const WORKER_INBOX: &str = "_INBOX_W";
 const CONNECT_RETRY: Duration = Duration::from_secs(2);
+const PAGES_GRACE: Duration = Duration::from_secs(2);
 const STATS_EVERY: Duration = Duration::from_secs(10);
 
 /// Holds the data folder for this process; released when dropped, or killed.
@@ -386,7 +387,8 @@ pub async fn run_worker(
     opened.registry.close().await;
     pages.cancel();
     if let Some(serving) = serving {
-        let _ = serving.await;
+        // A page that is still being read must not keep the process.
+        let _ = tokio::time::timeout(PAGES_GRACE, serving).await;
     }
     served.and(closed)
 }

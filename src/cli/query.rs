@@ -43,9 +43,14 @@ pub(super) async fn run(config: &Config, args: &QueryArgs) -> Result<ExitCode> {
             Err(context::refused(&error))
         }
         Reply::Refused(error) => Err(context::refused(&error)),
-        Reply::Answer(response) if args.json => output::json(&response).map(|()| ExitCode::SUCCESS),
-        Reply::Answer(response) => print(args, &response, took).map(|()| ExitCode::SUCCESS),
+        Reply::Answer(response) if args.json => output::json(&response).map(|()| code(&response)),
+        Reply::Answer(response) => print(args, &response, took).map(|()| code(&response)),
     }
+}
+
+/// A corpus that doesn't exist is most likely a typo: a script must notice.
+fn code(response: &v1::RetrieveResponse) -> ExitCode {
+    ExitCode::from(u8::from(response.outcome() == outcome::Kind::NoCorpus))
 }
 
 fn json<T: serde::de::DeserializeOwned>(flag: &str, text: &str) -> Result<T> {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,8 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::telemetry::{self, Telemetry};
 use crate::transport::nats::Action;
+
+const SHUTDOWN: Duration = Duration::from_secs(5);
 
 /// Runs a worker until SIGTERM or SIGINT.
 pub(super) fn worker(config: &Config, args: &WorkerArgs) -> Result<ExitCode> {
@@ -41,6 +44,8 @@ where
     };
     let outcome = runtime.block_on(work(Arc::clone(&telemetry), name));
     telemetry.shutdown();
+    // Work on blocking threads that hangs must not keep the process.
+    runtime.shutdown_timeout(SHUTDOWN);
     outcome.map(|()| ExitCode::SUCCESS)
 }
 

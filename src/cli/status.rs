@@ -8,7 +8,7 @@ use super::args::StatusArgs;
 use super::{context, output};
 use crate::config::Config;
 use crate::error::Result;
-use crate::transport::nats::{Overview, Reply, connect, overview};
+use crate::transport::nats::{Overview, Reply, ReplyRule, connect, overview};
 use crate::wire::v1;
 
 pub(super) async fn run(config: &Config, args: &StatusArgs) -> Result<ExitCode> {
@@ -17,7 +17,7 @@ pub(super) async fn run(config: &Config, args: &StatusArgs) -> Result<ExitCode> 
         &nats.url,
         &nats.credentials,
         "ragbus-status",
-        "_INBOX",
+        &ReplyRule::new(&nats.reply_prefixes).operator_inbox(),
         None,
     )
     .await?;

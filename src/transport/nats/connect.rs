@@ -11,6 +11,7 @@ use crate::telemetry::{Health, Metrics};
 
 const CONDITION: &str = "nats";
 const API_TIMEOUT: Duration = Duration::from_secs(5);
+const CLOSE: Duration = Duration::from_secs(2);
 
 /// A connection and what hangs on it.
 #[derive(Debug, Clone)]
@@ -32,8 +33,8 @@ impl Connection {
 
     /// Sends what is buffered, then closes. The last step of a shutdown: it cuts off what is still in flight.
     pub async fn close(&self) {
-        let _ = tokio::time::timeout(API_TIMEOUT, self.client.flush()).await;
-        let _ = tokio::time::timeout(API_TIMEOUT, self.client.drain()).await;
+        let _ = tokio::time::timeout(CLOSE, self.client.flush()).await;
+        let _ = tokio::time::timeout(CLOSE, self.client.drain()).await;
     }
 }
 

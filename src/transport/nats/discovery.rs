@@ -73,10 +73,12 @@ impl Discovery {
             };
             let Some(address) = request.reply.filter(|a| self.rule.allows(a, None)) else {
                 self.metrics.reply_refused();
-                tracing::warn!(
-                    endpoint = "$SRV",
-                    "a request without an allowed reply address gets no reply"
-                );
+                if self.rule.worth_telling() {
+                    tracing::warn!(
+                        endpoint = "$SRV",
+                        "a request without an allowed reply address gets no reply"
+                    );
+                }
                 continue;
             };
             if !self.health.is_ready() {

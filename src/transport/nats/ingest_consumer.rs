@@ -101,7 +101,11 @@ impl IngestConsumer {
     async fn verified(&self, stop: &CancellationToken) -> Option<Vec<Consumer<pull::Config>>> {
         let mut told = Vec::new();
         loop {
-            match self.consumers().await {
+            let looked = tokio::select! {
+                () = stop.cancelled() => return None,
+                looked = self.consumers() => looked,
+            };
+            match looked {
                 Ok(consumers) => {
                     self.context.health.set(CONDITION, None);
                     return Some(consumers);

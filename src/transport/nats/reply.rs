@@ -1,14 +1,21 @@
 //! Reply addresses. A caller chooses them, so they are used only under an allowed prefix: an unrestricted worker
 //! would publish wherever a caller likes, and an empty message to the wrong subject deletes a stream.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use crate::model::TenantId;
 
 const TENANT: &str = "{tenant}";
+
+/// Refusals are told at most this often: a caller must not fill the log. All are counted.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// The allowed prefixes (`nats.reply_prefixes`).
 #[derive(Debug, Clone)]
 pub struct ReplyRule {
     prefixes: Vec<String>,
+    told: Arc<Mutex<Option<Instant>>>,
 }
 
 impl ReplyRule {
@@ -16,22 +23,42 @@ impl ReplyRule {
     pub fn new(prefixes: &[String]) -> Self {
         Self {
             prefixes: prefixes.to_vec(),
+            told: Arc::default(),
         }
     }
 
-    /// Whether a request of this tenant may be answered at `address`. Without a tenant (`$SRV`), a prefix counts up to
-    /// where the tenant would stand.
+    /// Whether a request of this tenant may be answered at `address`. Without a valid tenant (`$SRV`, a 403) only prefixes
+    /// count that don't depend on one: any other choice would be another tenant's inbox.
     pub fn allows(&self, address: &str, tenant: Option<&TenantId>) -> bool {
         let plain = !address.contains(['*', '>', ' ', '\t', '\r', '\n'])
             && address.split('.').all(|token| !token.is_empty());
         let under = |prefix: &String| {
             let prefix = match tenant {
                 Some(tenant) => prefix.replace(TENANT, tenant.as_str()),
-                None => prefix.split(TENANT).next().unwrap_or_default().to_owned(),
+                None if prefix.contains(TENANT) => return false,
+                None => prefix.clone(),
             };
-            !prefix.is_empty() && address.len() > prefix.len() && address.starts_with(&prefix)
+            address.len() > prefix.len() && address.starts_with(&prefix)
         };
         plain && self.prefixes.iter().any(under)
+    }
+
+    /// Whether a refusal should be logged now.
+    pub(super) fn worth_telling(&self) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let worth = told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        if worth {
+            *told = Some(Instant::now());
+        }
+        worth
+    }
+
+    /// The inbox prefix an operator's tool should use: the first that depends on no tenant.
+    pub fn operator_inbox(&self) -> String {
+        let free = self.prefixes.iter().find(|prefix| !prefix.contains(TENANT));
+        free.map_or("_INBOX", String::as_str)
+            .trim_end_matches('.')
+            .to_owned()
     }
 
     /// The inbox prefix a client of this tenant should use: the first rule's, without the last dot.
@@ -72,13 +99,26 @@ mod tests {
     }
 
     #[test]
+    fn refusals_are_told_once_in_a_while() {
+        let rule = ReplyRule::new(&["_INBOX.".into()]);
+        assert!(rule.worth_telling());
+        assert!(!rule.clone().worth_telling());
+    }
+
+    #[test]
     fn a_tenant_prefix_keeps_tenants_apart() {
         let rule = ReplyRule::new(&["_INBOX.{tenant}.".into()]);
         assert!(rule.allows("_INBOX.t1.x", Some(&tenant("t1"))));
         assert!(!rule.allows("_INBOX.t2.x", Some(&tenant("t1"))));
         assert!(!rule.allows("_INBOX.t11.x", Some(&tenant("t1"))));
-        assert!(rule.allows("_INBOX.any.x", None));
-        assert!(!rule.allows("$JS.API.x", None));
+        assert!(
+            !rule.allows("_INBOX.any.x", None),
+            "no tenant, no tenant's inbox"
+        );
+        assert_eq!(rule.operator_inbox(), "_INBOX");
+        let both = ReplyRule::new(&["_INBOX.{tenant}.".into(), "_INBOX_OPS.".into()]);
+        assert!(both.allows("_INBOX_OPS.x", None) && !both.allows("_INBOX.t1.x", None));
+        assert_eq!(both.operator_inbox(), "_INBOX_OPS");
         assert_eq!(rule.inbox(&tenant("t1")), "_INBOX.t1");
     }
 }

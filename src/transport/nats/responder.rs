@@ -27,6 +27,8 @@ use crate::model::TenantId;
 use crate::telemetry::Metrics;
 use crate::wire::{Encoding, encode, error_response};
 
+/// Time for the server to confirm that nothing more comes.
+const DRAIN: Duration = Duration::from_secs(3);
 const OVERLOAD_RETRY: Duration = Duration::from_millis(200);
 
 /// One request, as far as it is the same for all endpoints.
@@ -164,24 +166,29 @@ impl Responder {
 
     /// Answers until `stop`; then takes no more, and lets what is in work finish for `grace`.
     pub async fn run(mut self, stop: CancellationToken, grace: Duration) {
-        let mut draining = false;
         loop {
             tokio::select! {
                 message = self.subscriber.next() => match message {
                     Some(message) => self.accept(message),
                     None => break,
                 },
-                () = stop.cancelled(), if !draining => {
-                    draining = true;
-                    // What the server has sent us already still arrives, then the stream ends.
-                    if self.subscriber.drain().await.is_err() {
-                        break;
-                    }
+                () = stop.cancelled() => {
+                    // What the server has sent us already still arrives, then the stream ends. Without a server it never does.
+                    let _ = tokio::time::timeout(DRAIN, self.drained()).await;
+                    break;
                 }
             }
         }
         self.tasks.close();
         let _ = tokio::time::timeout(grace, self.tasks.wait()).await;
+    }
+
+    async fn drained(&mut self) {
+        if self.subscriber.drain().await.is_ok() {
+            while let Some(message) = self.subscriber.next().await {
+                self.accept(message);
+            }
+        }
     }
 
     fn accept(&self, message: Message) {
@@ -228,10 +235,12 @@ impl Task {
             .filter(|a| self.context.rule.allows(a, tenant.as_ref().ok()))
         else {
             self.context.metrics.reply_refused();
-            tracing::warn!(
-                endpoint = self.endpoint.verb(),
-                "a request without an allowed reply address gets no reply"
-            );
+            if self.context.rule.worth_telling() {
+                tracing::warn!(
+                    endpoint = self.endpoint.verb(),
+                    "a request without an allowed reply address gets no reply"
+                );
+            }
             return;
         };
         let verb = self.endpoint.verb();
