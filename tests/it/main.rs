@@ -4,12 +4,14 @@ mod harness;
 
 mod canary;
 mod codes;
+mod command_line;
 mod drain;
 mod duplicates;
 mod fault_points;
 mod isolation;
 mod kill;
 mod odd_documents;
+mod otlp;
 mod permissions;
 mod races;
 mod reply_addresses;
