@@ -92,7 +92,7 @@ fn file(path: PathBuf, name: String, target: &Target) -> Source {
                 target,
                 v1::PutDocument {
                     document_id: name.clone(),
-                    body: Some(v1::put_document::Body::Data(data.into())),
+                    body: Some(v1::put_document::Body::Data(data)),
                     media_type: media_type(&name).to_owned(),
                     file_name: name.rsplit('/').next().unwrap_or_default().to_owned(),
                     metadata: target.metadata.clone(),

@@ -108,7 +108,7 @@ fn kind(kind: score::Kind) -> &'static str {
 }
 
 fn explained(chunk: &v1::RetrievedChunk) -> String {
-    let signals = chunk.signals.clone().unwrap_or_default();
+    let signals = chunk.signals.unwrap_or_default();
     let leg = |name: &str, signal: Option<v1::LegSignal>| {
         signal.map(|s| format!("{name} {:.3} (rank {})", s.score, s.rank))
     };

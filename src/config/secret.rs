@@ -67,6 +67,9 @@ mod tests {
         let shown = without_password;
         assert_eq!(shown("nats://h:4222"), "nats://h:4222");
         assert_eq!(shown("nats://u:p@h:4222"), "nats://<redacted>@h:4222");
-        assert_eq!(shown("u:p@q@h,nats://t@i"), "<redacted>@h,nats://<redacted>@i");
+        assert_eq!(
+            shown("u:p@q@h,nats://t@i"),
+            "<redacted>@h,nats://<redacted>@i"
+        );
     }
 }

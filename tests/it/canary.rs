@@ -30,7 +30,9 @@ fn jobs() -> Vec<Value> {
     binary["putDocument"] = json!({ "documentId": "binary", "data": "/////////////////////w==" });
     let typed = json!({ "corpus": "c", "putDocument": { "documentId": 7, "text": { "a": mark("typed") } } });
     let enumed = json!({ "corpus": "c", "putDocument": { "documentId": "e", "text": mark("u"), "chunking": mark("enum") } });
-    vec![good, nested, wrong, expires, chunks, media, binary, typed, enumed]
+    vec![
+        good, nested, wrong, expires, chunks, media, binary, typed, enumed,
+    ]
 }
 
 fn questions() -> Vec<Value> {
@@ -48,7 +50,10 @@ fn questions() -> Vec<Value> {
         with("filter", eq("secret", json!(mark("eq")))),
         with("filter", eq("_bad", json!(mark("badeq")))),
         with("filter", eq("secret", json!({ "o": mark("object") }))),
-        with("filter", json!({ "range": { "field": "secret", "gte": mark("range") } })),
+        with(
+            "filter",
+            json!({ "range": { "field": "secret", "gte": mark("range") } }),
+        ),
         with("options", json!({ "corrective": mark("mode") })),
         with("query", json!([mark("array")])),
         with("query", json!(mark("long").repeat(1_000))),
@@ -79,9 +84,16 @@ async fn s6_no_canary_in_logs_errors_or_metrics() {
         let subject = format!("rag.{verb}.t1");
         for content in ["application/json", "application/protobuf"] {
             let sent = headers(&[("Content-Type", content)]);
-            let answer = t1.raw(&subject, sent, cut.clone(), PATIENCE).await.expect("a reply");
+            let answer = t1
+                .raw(&subject, sent, cut.clone(), PATIENCE)
+                .await
+                .expect("a reply");
             assert_eq!(answer.code, 400);
-            told.push_str(&format!("{:?}{}", answer.headers, String::from_utf8_lossy(&answer.body)));
+            told.push_str(&format!(
+                "{:?}{}",
+                answer.headers,
+                String::from_utf8_lossy(&answer.body)
+            ));
         }
     }
     no_canary("replies and results", &told);
@@ -93,13 +105,20 @@ async fn s6_no_canary_in_logs_errors_or_metrics() {
         no_canary("dead letter headers", &format!("{:?}", letter.headers));
     }
     let found = t1.retrieve("c", "swims").await;
-    assert!(found.to_string().contains(&mark("text")), "the caller itself gets its text");
+    assert!(
+        found.to_string().contains(&mark("text")),
+        "the caller itself gets its text"
+    );
 }
 
 fn no_canary(place: &str, text: &str) {
     let lower = text.to_ascii_lowercase();
     if let Some(at) = lower.find(CANARY) {
-        let around: String = lower.chars().skip(at.saturating_sub(200)).take(300).collect();
+        let around: String = lower
+            .chars()
+            .skip(at.saturating_sub(200))
+            .take(300)
+            .collect();
         panic!("a canary in {place}: …{around}…");
     }
 }

@@ -27,14 +27,46 @@ fn invalid_requests() -> Vec<(u16, &'static str, Value)> {
         (422, "filter", with("filter", json!({}))),
         (422, "filter", with("filter", eq)),
         (422, "options.rerank", options(json!({ "rerank": true }))),
-        (422, "options.rerankAgainst", options(json!({ "rerankAgainst": "ORIGINAL" }))),
-        (422, "options.corrective", options(json!({ "corrective": "GRADE" }))),
-        (422, "options.expansion", options(json!({ "expansion": { "strategy": "HYDE" } }))),
-        (422, "options.minRelevance", options(json!({ "minRelevance": 0.5 }))),
-        (422, "options.fusion", options(json!({ "fusion": { "denseWeight": 0, "sparseWeight": 0 } }))),
-        (422, "options.minDense", options(json!({ "minDense": 0.1, "fusion": { "denseWeight": 0 } }))),
-        (422, "options.fusion.bm25Weight", options(json!({ "fusion": { "bm25Weight": 1 } }))),
-        (422, "options.require", options(json!({ "require": ["reranking"] }))),
+        (
+            422,
+            "options.rerankAgainst",
+            options(json!({ "rerankAgainst": "ORIGINAL" })),
+        ),
+        (
+            422,
+            "options.corrective",
+            options(json!({ "corrective": "GRADE" })),
+        ),
+        (
+            422,
+            "options.expansion",
+            options(json!({ "expansion": { "strategy": "HYDE" } })),
+        ),
+        (
+            422,
+            "options.minRelevance",
+            options(json!({ "minRelevance": 0.5 })),
+        ),
+        (
+            422,
+            "options.fusion",
+            options(json!({ "fusion": { "denseWeight": 0, "sparseWeight": 0 } })),
+        ),
+        (
+            422,
+            "options.minDense",
+            options(json!({ "minDense": 0.1, "fusion": { "denseWeight": 0 } })),
+        ),
+        (
+            422,
+            "options.fusion.bm25Weight",
+            options(json!({ "fusion": { "bm25Weight": 1 } })),
+        ),
+        (
+            422,
+            "options.require",
+            options(json!({ "require": ["reranking"] })),
+        ),
         (400, "", with("querry", json!("x"))),
         (400, "", with("limit", json!("ten"))),
         (400, "", with("limit", json!(1.5))),
@@ -46,7 +78,12 @@ fn invalid_requests() -> Vec<(u16, &'static str, Value)> {
 
 /// What every error reply has.
 fn check(answer: &Answer, code: u16, field: &str, what: &str) {
-    assert_eq!(answer.code, code, "{what}: {}", String::from_utf8_lossy(&answer.body));
+    assert_eq!(
+        answer.code,
+        code,
+        "{what}: {}",
+        String::from_utf8_lossy(&answer.body)
+    );
     let body = answer.json();
     assert_eq!(body["code"], code, "{what}");
     assert_eq!(body["field"], field, "{what}: {body}");
@@ -70,17 +107,37 @@ async fn invalid_requests_get_their_code_and_field() {
     }
     for (code, field, body) in [
         (404, "", json!({ "getJob": { "jobId": "never-was" } })),
-        (404, "", json!({ "getDocument": { "corpus": "c", "documentId": "d" } })),
+        (
+            404,
+            "",
+            json!({ "getDocument": { "corpus": "c", "documentId": "d" } }),
+        ),
         (404, "", json!({ "listDocuments": { "corpus": "c" } })),
-        (422, "pageSize", json!({ "listDocuments": { "corpus": "c", "pageSize": 0 } })),
-        (422, "documentId", json!({ "getDocument": { "corpus": "c", "documentId": "a\u{0}b" } })),
-        (422, "corpus", json!({ "listDocuments": { "corpus": "../x" } })),
+        (
+            422,
+            "pageSize",
+            json!({ "listDocuments": { "corpus": "c", "pageSize": 0 } }),
+        ),
+        (
+            422,
+            "documentId",
+            json!({ "getDocument": { "corpus": "c", "documentId": "a\u{0}b" } }),
+        ),
+        (
+            422,
+            "corpus",
+            json!({ "listDocuments": { "corpus": "../x" } }),
+        ),
         (400, "", json!({ "getEverything": {} })),
     ] {
         let answer = service.t1.ask_with("catalog", &id, &body).await;
         check(&answer, code, field, &body.to_string());
     }
-    let corpora = service.t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
+    let corpora = service
+        .t1
+        .ask("catalog", &json!({ "listCorpora": {} }))
+        .await
+        .ok();
     assert_eq!(corpora["corpora"], json!([]), "nothing changed");
 }
 
@@ -104,7 +161,12 @@ async fn headers_and_sizes_get_their_code() {
     ] {
         let sent = [("Rag-Request-Id", "the-request"), (name, value)];
         let answer = service.t1.ask_with("retrieve", &sent, &request).await;
-        check(&answer, code, field, &format!("{name}: {}", &value[..value.len().min(20)]));
+        check(
+            &answer,
+            code,
+            field,
+            &format!("{name}: {}", &value[..value.len().min(20)]),
+        );
     }
     for clamped in ["1000000", "99999999999999999999999"] {
         let sent = [("Rag-Timeout-Ms", clamped)];
@@ -112,34 +174,57 @@ async fn headers_and_sizes_get_their_code() {
         assert_eq!(answer.ok()["outcome"], "NO_CORPUS", "clamped");
     }
     let body = json!({ "corpus": "c", "query": "x".repeat(1024 * 1024 - 32 * 1024) });
-    let answer = service.t1.ask_with("retrieve", &[("Rag-Request-Id", "the-request")], &body).await;
+    let answer = service
+        .t1
+        .ask_with("retrieve", &[("Rag-Request-Id", "the-request")], &body)
+        .await;
     check(&answer, 413, "", "a body near max_payload");
     let sent = [("Rag-Request-Id", "not a valid id!")];
     let answer = service.t1.ask_with("retrieve", &sent, &request).await;
     assert_ne!(answer.header("Rag-Request-Id"), "not a valid id!");
-    assert_eq!(answer.ok()["requestId"], answer.header("Rag-Request-Id"), "one of the worker's");
+    assert_eq!(
+        answer.ok()["requestId"],
+        answer.header("Rag-Request-Id"),
+        "one of the worker's"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_used_up_budget_is_504_and_protobuf_is_answered_in_protobuf() {
     let service = Service::start().await;
-    assert_eq!(service.t1.ingest(&put("c", "d", "a document")).await["status"], "INDEXED");
+    assert_eq!(
+        service.t1.ingest(&put("c", "d", "a document")).await["status"],
+        "INDEXED"
+    );
     let request = json!({ "corpus": "c", "query": "long question ".repeat(500) });
     let sent = [("Rag-Timeout-Ms", "1"), ("Rag-Request-Id", "the-request")];
     let answer = service.t1.ask_with("retrieve", &sent, &request).await;
     check(&answer, 504, "", "1 ms");
     assert_eq!(answer.json()["kind"], "timeout");
     // Field 99 is unknown to every version; protobuf skips unknown fields, a cut one is malformed.
-    for sent in [headers(&[]), headers(&[("Content-Type", "application/x-protobuf")])] {
-        let raw = service.t1.raw("rag.retrieve.t1", sent, vec![0x0a, 0x7f], PATIENCE);
+    for sent in [
+        headers(&[]),
+        headers(&[("Content-Type", "application/x-protobuf")]),
+    ] {
+        let raw = service
+            .t1
+            .raw("rag.retrieve.t1", sent, vec![0x0a, 0x7f], PATIENCE);
         let answer = raw.await.expect("a reply");
         assert_eq!(answer.code, 400);
         assert_eq!(answer.header("Content-Type"), "application/protobuf");
         assert!(serde_json::from_slice::<Value>(&answer.body).is_err());
-        assert_eq!(&answer.body[..3], [0x08, 0x90, 0x03], "code = 400 in field 1");
+        assert_eq!(
+            &answer.body[..3],
+            [0x08, 0x90, 0x03],
+            "code = 400 in field 1"
+        );
     }
     let utf8 = headers(&[JSON]);
     let invalid = b"{\"corpus\":\"c\",\"query\":\"\xff\xfe\"}".to_vec();
-    let answer = service.t1.raw("rag.retrieve.t1", utf8, invalid, PATIENCE).await.expect("a reply");
+    let answer = service
+        .t1
+        .raw("rag.retrieve.t1", utf8, invalid, PATIENCE)
+        .await
+        .expect("a reply");
     assert_eq!(answer.code, 400, "invalid UTF-8");
 }

@@ -15,20 +15,35 @@ const GRACE: Duration = Duration::from_secs(30);
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_answers_every_request_and_loses_no_job() {
     let service = Service::start().await;
-    let Service { mut worker, nats, t1, dir } = service;
-    assert_eq!(t1.ingest(&put("c", "first", "something to find")).await["status"], "INDEXED");
+    let Service {
+        mut worker,
+        nats,
+        t1,
+        dir,
+    } = service;
+    assert_eq!(
+        t1.ingest(&put("c", "first", "something to find")).await["status"],
+        "INDEXED"
+    );
     let mut jobs = Vec::new();
     for i in 0..JOBS {
         let text = format!("document {i} {}", "with many words to embed ".repeat(30));
         jobs.push(t1.publish(&put("c", &format!("d{i}"), &text)).await.0);
     }
     // A reply each on one inbox; sent at once, so that they are in work when the signal comes.
-    let mut replies = t1.client.subscribe("_INBOX.t1.drain.*").await.expect("subscribed");
+    let mut replies = t1
+        .client
+        .subscribe("_INBOX.t1.drain.*")
+        .await
+        .expect("subscribed");
     let query = json!({ "corpus": "c", "query": "what is there to find ".repeat(60) }).to_string();
     for i in 0..REQUESTS {
         let reply = format!("_INBOX.t1.drain.{i}");
         let publish = t1.client.publish_with_reply_and_headers(
-            "rag.retrieve.t1", reply, headers(&[JSON]), query.clone().into(),
+            "rag.retrieve.t1",
+            reply,
+            headers(&[JSON]),
+            query.clone().into(),
         );
         publish.await.expect("sent");
     }
@@ -37,7 +52,9 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     let mut answered = std::collections::HashSet::new();
     while answered.len() < REQUESTS {
         let next = tokio::time::timeout(GRACE, replies.next()).await;
-        let reply = next.unwrap_or_else(|_| panic!("only {} replies", answered.len())).expect("open");
+        let reply = next
+            .unwrap_or_else(|_| panic!("only {} replies", answered.len()))
+            .expect("open");
         let subject = reply.subject.to_string();
         let answer = Answer::of(reply);
         assert!(matches!(answer.code, 0 | 503), "{}", answer.json());
@@ -46,11 +63,21 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     let status = worker.ended(GRACE).await;
     assert_eq!(status.code(), Some(0), "{}", worker.log());
     assert!(worker.log().contains("\"drained\""), "{}", worker.log());
+    let log = worker.log();
+    let signal = log.find("\"draining\"").expect("said");
+    assert!(
+        log[signal..].contains("\"retrieved\""),
+        "requests were in work"
+    );
     let mut waiting = 0;
     for job in &jobs {
         waiting += u64::from(t1.result_message(job).await.is_none());
     }
-    assert_eq!(nats.waiting("RAG_INGEST").await, waiting, "a job has a result or waits");
+    assert_eq!(
+        nats.waiting("RAG_INGEST").await,
+        waiting,
+        "a job has a result or waits"
+    );
     let _next = WorkerSetup::new(&nats.url(), dir.path()).start().await;
     for job in &jobs {
         assert_eq!(t1.result_within(job, REDELIVERY).await["status"], "INDEXED");
@@ -68,7 +95,11 @@ async fn a_second_worker_on_a_data_folder_exits_2_and_says_why() {
     let log = second.log();
     assert!(log.contains("is in use by another worker"), "{log}");
     assert!(log.contains("set another data_dir"), "{log}");
-    assert_eq!(service.worker.readiness().await.0, 200, "the first one goes on");
+    assert_eq!(
+        service.worker.readiness().await.0,
+        200,
+        "the first one goes on"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,9 +107,15 @@ async fn a_taken_http_port_exits_2_and_says_which() {
     let service = Service::start().await;
     let other = tempfile::tempdir().expect("a folder");
     let taken = service.worker.http();
-    let mut second = WorkerSetup::new(&service.nats.url(), other.path()).http(taken).spawn();
+    let mut second = WorkerSetup::new(&service.nats.url(), other.path())
+        .http(taken)
+        .spawn();
     assert_eq!(second.ended(PATIENCE).await.code(), Some(2));
-    assert!(second.log().contains(&format!("{taken} can't be used")), "{}", second.log());
+    assert!(
+        second.log().contains(&format!("{taken} can't be used")),
+        "{}",
+        second.log()
+    );
     assert_eq!(service.worker.readiness().await.0, 200);
 }
 

@@ -6,10 +6,19 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-const STEPS: [&str; 6] = ["begun", "embedded", "stored", "committed", "cleaned", "published"];
+const STEPS: [&str; 6] = [
+    "begun",
+    "embedded",
+    "stored",
+    "committed",
+    "cleaned",
+    "published",
+];
 
 fn contents(version: &str, chunks: usize) -> Vec<String> {
-    (0..chunks).map(|i| format!("{version} version, chunk {i}")).collect()
+    (0..chunks)
+        .map(|i| format!("{version} version, chunk {i}"))
+        .collect()
 }
 
 /// The chunks that retrieval finds, by ordinal.
@@ -20,7 +29,12 @@ async fn found(t1: &Caller) -> Vec<(u64, String)> {
         let content = c["content"].as_str().expect("text").to_owned();
         (c["ordinal"].as_u64().expect("a number"), content)
     };
-    let mut chunks: Vec<_> = reply["results"].as_array().expect("a list").iter().map(chunk).collect();
+    let mut chunks: Vec<_> = reply["results"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(chunk)
+        .collect();
     chunks.sort();
     chunks
 }
@@ -54,8 +68,14 @@ async fn survives(step: &str) {
     let nats = Nats::start().await;
     let dir = tempfile::tempdir().expect("a folder");
     let t1 = Caller::of(&nats, "t1").await;
-    let first = WorkerSetup::new(&nats.url(), dir.path()).arg("--setup").start().await;
-    assert_eq!(t1.ingest(&put_chunks("c", "d", &contents("old", 10))).await["chunks"], 10);
+    let first = WorkerSetup::new(&nats.url(), dir.path())
+        .arg("--setup")
+        .start()
+        .await;
+    assert_eq!(
+        t1.ingest(&put_chunks("c", "d", &contents("old", 10))).await["chunks"],
+        10
+    );
     first.kill();
     let job = dies_at(&nats, dir.path(), step).await;
     let _worker = WorkerSetup::new(&nats.url(), dir.path()).start().await;
@@ -67,9 +87,17 @@ async fn survives(step: &str) {
     .await;
     let result = t1.result(&job).await;
     assert_eq!(result["status"], "INDEXED", "{step}: {result}");
-    assert_eq!((&result["chunks"], &result["sequence"]), (&json!(3), &json!("2")), "{step}");
+    assert_eq!(
+        (&result["chunks"], &result["sequence"]),
+        (&json!(3), &json!("2")),
+        "{step}"
+    );
     assert_eq!(t1.contents("c", "d").await, contents("new", 3), "{step}");
-    let seen: Vec<String> = found(&t1).await.into_iter().map(|(_, content)| content).collect();
+    let seen: Vec<String> = found(&t1)
+        .await
+        .into_iter()
+        .map(|(_, content)| content)
+        .collect();
     assert_eq!(seen, contents("new", 3), "{step}: no leftovers");
     let corpora = t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
     assert_eq!(corpora["corpora"][0]["chunks"], 3, "{step}");

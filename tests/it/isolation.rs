@@ -18,7 +18,10 @@ const OWNERS: [(&str, &str); 8] = [
 
 fn texts(tenant: &str, corpus: &str) -> Vec<String> {
     let owner = format!("owned by tenant {tenant} in corpus {corpus}");
-    vec![format!("the owl hunts at night, {owner}"), format!("badgers dig, {owner}")]
+    vec![
+        format!("the owl hunts at night, {owner}"),
+        format!("badgers dig, {owner}"),
+    ]
 }
 
 /// Filters that try to widen what is seen: names of system fields, alternatives, negations.
@@ -35,7 +38,8 @@ fn filters() -> Vec<Value> {
 async fn no_foreign_chunk(caller: &Caller, corpus: &str) {
     let owned = texts(&caller.tenant, corpus);
     for filter in std::iter::once(Value::Null).chain(filters()) {
-        let mut request = json!({ "corpus": corpus, "query": "the owl and the badgers", "limit": 100 });
+        let mut request =
+            json!({ "corpus": corpus, "query": "the owl and the badgers", "limit": 100 });
         if !filter.is_null() {
             request["filter"] = filter.clone();
         }
@@ -45,7 +49,11 @@ async fn no_foreign_chunk(caller: &Caller, corpus: &str) {
         }
         for result in reply.ok()["results"].as_array().expect("a list") {
             let content = result["content"].as_str().expect("text").to_owned();
-            assert!(owned.contains(&content), "{} got {content} by {filter}", caller.tenant);
+            assert!(
+                owned.contains(&content),
+                "{} got {content} by {filter}",
+                caller.tenant
+            );
         }
     }
 }
@@ -55,28 +63,57 @@ async fn matrix(strategy: &str) {
     let mut callers = Vec::new();
     for (tenant, corpus) in OWNERS {
         let caller = Caller::of(&service.nats, tenant).await;
-        let result = caller.ingest(&put_chunks(corpus, "same-id", &texts(tenant, corpus))).await;
+        let result = caller
+            .ingest(&put_chunks(corpus, "same-id", &texts(tenant, corpus)))
+            .await;
         assert_eq!(result["status"], "INDEXED", "{tenant}/{corpus}: {result}");
         callers.push((caller, corpus));
     }
     for (caller, corpus) in &callers {
         let found = caller.retrieve(corpus, "the owl and the badgers").await;
-        assert_eq!(found["results"].as_array().map(Vec::len), Some(2), "{}/{corpus}", caller.tenant);
+        assert_eq!(
+            found["results"].as_array().map(Vec::len),
+            Some(2),
+            "{}/{corpus}",
+            caller.tenant
+        );
         no_foreign_chunk(caller, corpus).await;
-        assert_eq!(caller.contents(corpus, "same-id").await, texts(&caller.tenant, corpus));
-        let corpora = caller.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
+        assert_eq!(
+            caller.contents(corpus, "same-id").await,
+            texts(&caller.tenant, corpus)
+        );
+        let corpora = caller
+            .ask("catalog", &json!({ "listCorpora": {} }))
+            .await
+            .ok();
         let own = OWNERS.iter().filter(|(t, _)| *t == caller.tenant);
-        assert_eq!(corpora["corpora"].as_array().map(Vec::len), Some(own.count()));
+        assert_eq!(
+            corpora["corpora"].as_array().map(Vec::len),
+            Some(own.count())
+        );
     }
     // Deleting one's own takes nothing of anybody else's.
     let (first, corpus) = &callers[0];
-    assert_eq!(first.ingest(&json!({ "corpus": corpus, "deleteCorpus": {} })).await["status"], "DELETED");
+    assert_eq!(
+        first
+            .ingest(&json!({ "corpus": corpus, "deleteCorpus": {} }))
+            .await["status"],
+        "DELETED"
+    );
     assert!(first.document(corpus, "same-id").await.is_none());
     assert_eq!(first.retrieve(corpus, "owl").await["results"], json!([]));
     for (caller, corpus) in &callers[1..] {
-        assert_eq!(caller.contents(corpus, "same-id").await, texts(&caller.tenant, corpus));
+        assert_eq!(
+            caller.contents(corpus, "same-id").await,
+            texts(&caller.tenant, corpus)
+        );
         let found = caller.retrieve(corpus, "the owl and the badgers").await;
-        assert_eq!(found["results"].as_array().map(Vec::len), Some(2), "{}/{corpus}", caller.tenant);
+        assert_eq!(
+            found["results"].as_array().map(Vec::len),
+            Some(2),
+            "{}/{corpus}",
+            caller.tenant
+        );
     }
 }
 

@@ -9,7 +9,9 @@ use crate::harness::*;
 const DOCUMENTS: usize = 200;
 
 fn contents(i: usize) -> Vec<String> {
-    (0..=i % 3).map(|c| format!("document {i}, chunk {c}")).collect()
+    (0..=i % 3)
+        .map(|c| format!("document {i}, chunk {c}"))
+        .collect()
 }
 
 /// What a document's chunk ids must be, whatever happened on the way.
@@ -17,7 +19,9 @@ fn ids(document: &str, chunks: usize) -> Vec<String> {
     let tenant = TenantId::mint("t1").expect("valid");
     let corpus = CorpusRef::new(tenant, CorpusName::new("c").expect("valid"));
     let document = DocumentId::new(document).expect("valid");
-    (0..chunks as u32).map(|i| chunk_id(&corpus, &document, i).to_string()).collect()
+    (0..chunks as u32)
+        .map(|i| chunk_id(&corpus, &document, i).to_string())
+        .collect()
 }
 
 fn worker(nats: &Nats, dir: &std::path::Path) -> WorkerSetup {
@@ -27,7 +31,10 @@ fn worker(nats: &Nats, dir: &std::path::Path) -> WorkerSetup {
 
 async fn results(nats: &Nats, at_least: u64) {
     let what = format!("{at_least} results");
-    eventually(&what, PATIENCE, || async { (nats.waiting("RAG_RESULT").await >= at_least).then_some(()) }).await;
+    eventually(&what, PATIENCE, || async {
+        (nats.waiting("RAG_RESULT").await >= at_least).then_some(())
+    })
+    .await;
 }
 
 async fn check(t1: &Caller) {
@@ -40,8 +47,16 @@ async fn check(t1: &Caller) {
         let document = t1.document("c", &id).await.expect("there");
         let stored = document["chunks"].as_array().expect("a list");
         let field = |name: &str| -> Vec<&Value> { stored.iter().map(|c| &c[name]).collect() };
-        assert_eq!(field("content"), contents(i).iter().collect::<Vec<_>>(), "{id}");
-        assert_eq!(field("chunkId"), ids(&id, stored.len()).iter().collect::<Vec<_>>(), "{id}");
+        assert_eq!(
+            field("content"),
+            contents(i).iter().collect::<Vec<_>>(),
+            "{id}"
+        );
+        assert_eq!(
+            field("chunkId"),
+            ids(&id, stored.len()).iter().collect::<Vec<_>>(),
+            "{id}"
+        );
     }
 }
 
@@ -53,15 +68,25 @@ async fn two_kills_in_the_middle_of_200_documents_leave_no_trace() {
     let first = worker(&nats, dir.path()).arg("--setup").start().await;
     let mut jobs = Vec::new();
     for i in 0..DOCUMENTS {
-        jobs.push(t1.publish(&put_chunks("c", &format!("d{i}"), &contents(i))).await.0);
+        jobs.push(
+            t1.publish(&put_chunks("c", &format!("d{i}"), &contents(i)))
+                .await
+                .0,
+        );
     }
     results(&nats, 40).await;
     first.kill();
-    assert!(nats.waiting("RAG_RESULT").await < DOCUMENTS as u64, "in the middle");
+    assert!(
+        nats.waiting("RAG_RESULT").await < DOCUMENTS as u64,
+        "in the middle"
+    );
     let second = worker(&nats, dir.path()).start().await;
     results(&nats, 100).await;
     second.kill();
-    assert!(nats.waiting("RAG_RESULT").await < DOCUMENTS as u64, "in the middle");
+    assert!(
+        nats.waiting("RAG_RESULT").await < DOCUMENTS as u64,
+        "in the middle"
+    );
     let third = worker(&nats, dir.path()).start().await;
     for job in &jobs {
         assert_eq!(t1.result_within(job, REDELIVERY).await["status"], "INDEXED");

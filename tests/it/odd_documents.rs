@@ -18,8 +18,13 @@ async fn chunks(caller: &Caller, document: &str) -> Vec<Value> {
 fn spans_fit(source: &str, chunks: &[Value]) {
     for chunk in chunks {
         let at = |end: &str| chunk["span"][end].as_u64().expect("a number") as usize;
-        let cut = source.get(at("start")..at("end")).expect("whole characters");
-        let cut: String = cut.chars().filter(|c| !matches!(c, '\0' | '\u{7}')).collect();
+        let cut = source
+            .get(at("start")..at("end"))
+            .expect("whole characters");
+        let cut: String = cut
+            .chars()
+            .filter(|c| !matches!(c, '\0' | '\u{7}'))
+            .collect();
         assert_eq!(chunk["content"], cut);
     }
 }
@@ -36,7 +41,11 @@ fn odd() -> Vec<(&'static str, String, bool)> {
         ("empty", String::new(), false),
         ("blank", " \n\t ".to_owned(), false),
         ("rtl", "שלום עולם مرحبا بالعالم ".repeat(80), false),
-        ("zalgo", "z\u{300}\u{301}\u{302}\u{303}".repeat(3_000), false),
+        (
+            "zalgo",
+            "z\u{300}\u{301}\u{302}\u{303}".repeat(3_000),
+            false,
+        ),
         ("crlf", "line one\r\nline two\r\n".repeat(400), false),
     ]
 }
@@ -49,7 +58,12 @@ async fn odd_documents_are_indexed_with_spans_into_their_source() {
         assert_eq!(result["status"], "INDEXED", "{id}: {result}");
         let warnings = result["warnings"].as_array().expect("a list");
         if warned {
-            assert!(warnings[0].as_str().is_some_and(|w| w.contains("control characters")), "{id}");
+            assert!(
+                warnings[0]
+                    .as_str()
+                    .is_some_and(|w| w.contains("control characters")),
+                "{id}"
+            );
         }
         let found = chunks(&service.t1, id).await;
         assert_eq!(result["chunks"], found.len(), "{id}");
@@ -60,10 +74,16 @@ async fn odd_documents_are_indexed_with_spans_into_their_source() {
     assert_eq!(service.nats.waiting("RAG_DLQ").await, 0);
     // An empty version removes what was there.
     let emptied = service.t1.ingest(&put("c", "cjk", "")).await;
-    assert_eq!((&emptied["status"], &emptied["chunks"]), (&json!("INDEXED"), &json!(0)));
+    assert_eq!(
+        (&emptied["status"], &emptied["chunks"]),
+        (&json!("INDEXED"), &json!(0))
+    );
     assert!(chunks(&service.t1, "cjk").await.is_empty());
     let none = service.t1.ingest(&put_chunks("c", "nul", &[])).await;
-    assert_eq!((&none["status"], &none["chunks"]), (&json!("INDEXED"), &json!(0)));
+    assert_eq!(
+        (&none["status"], &none["chunks"]),
+        (&json!("INDEXED"), &json!(0))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,11 +95,21 @@ async fn damage_and_overlength_are_told() {
     let job = json!({ "corpus": "c", "putDocument": { "documentId": "damaged", "data": data } });
     let result = t1.ingest(&job).await;
     assert_eq!(result["status"], "INDEXED");
-    assert!(result["warnings"][0].as_str().is_some_and(|w| w.contains("no UTF-8")), "{result}");
+    assert!(
+        result["warnings"][0]
+            .as_str()
+            .is_some_and(|w| w.contains("no UTF-8")),
+        "{result}"
+    );
     let long = "one two three four five six seven eight nine ten ".repeat(100);
-    let result = t1.ingest(&put_chunks("c", "long", std::slice::from_ref(&long))).await;
+    let result = t1
+        .ingest(&put_chunks("c", "long", std::slice::from_ref(&long)))
+        .await;
     assert_eq!(result["status"], "INDEXED");
-    assert!(result["truncatedTokens"].as_u64().is_some_and(|n| n > 500), "{result}");
+    assert!(
+        result["truncatedTokens"].as_u64().is_some_and(|n| n > 500),
+        "{result}"
+    );
     assert!(!result["warnings"].as_array().expect("a list").is_empty());
     assert_eq!(t1.contents("c", "long").await, [long], "stored whole");
 }
@@ -87,7 +117,9 @@ async fn damage_and_overlength_are_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_of_100_000_tokens_is_indexed() {
     let service = Service::with(|s| s.env("RAGBUS__INFERENCE__THREADS", "2")).await;
-    let words = ["owl", "night", "wood", "sea", "stone", "rain", "light", "north"];
+    let words = [
+        "owl", "night", "wood", "sea", "stone", "rain", "light", "north",
+    ];
     let text: Vec<&str> = words.iter().cycle().take(100_000).copied().collect();
     let text = text.join(" ");
     let (job, _) = service.t1.publish(&put("c", "long", &text)).await;
@@ -99,9 +131,15 @@ async fn a_document_of_100_000_tokens_is_indexed() {
     assert_eq!(result["status"], "INDEXED", "{result}");
     assert_eq!(result["truncatedTokens"], 0);
     let count = result["chunks"].as_u64().expect("a number");
-    assert!((500..1_000).contains(&count), "{count} chunks of at most 200 tokens with an overlap of 40");
+    assert!(
+        (500..1_000).contains(&count),
+        "{count} chunks of at most 200 tokens with an overlap of 40"
+    );
     let listed = json!({ "listCorpora": {} });
     let corpora = service.t1.ask("catalog", &listed).await.ok();
     assert_eq!(corpora["corpora"][0]["chunks"], count + 1);
-    assert_eq!(result["attempt"], 1, "signs of life kept it from being delivered again");
+    assert_eq!(
+        result["attempt"], 1,
+        "signs of life kept it from being delivered again"
+    );
 }

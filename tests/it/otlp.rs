@@ -36,8 +36,11 @@ impl TraceService for Collector {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.traces.lock().expect("whole").push(request.into_inner());
-        Ok(Response::default())
+        self.traces
+            .lock()
+            .expect("whole")
+            .push(request.into_inner());
+        Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
@@ -47,8 +50,11 @@ impl MetricsService for Collector {
         &self,
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
-        self.metrics.lock().expect("whole").push(request.into_inner());
-        Ok(Response::default())
+        self.metrics
+            .lock()
+            .expect("whole")
+            .push(request.into_inner());
+        Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
 
@@ -66,14 +72,23 @@ impl Collector {
 
     fn spans(&self) -> Vec<Span> {
         let traces = self.traces.lock().expect("whole");
-        let scopes = traces.iter().flat_map(|t| &t.resource_spans).flat_map(|r| &r.scope_spans);
+        let scopes = traces
+            .iter()
+            .flat_map(|t| &t.resource_spans)
+            .flat_map(|r| &r.scope_spans);
         scopes.flat_map(|s| s.spans.clone()).collect()
     }
 
     fn metric_names(&self) -> Vec<String> {
         let metrics = self.metrics.lock().expect("whole");
-        let scopes = metrics.iter().flat_map(|m| &m.resource_metrics).flat_map(|r| &r.scope_metrics);
-        scopes.flat_map(|s| &s.metrics).map(|m| m.name.clone()).collect()
+        let scopes = metrics
+            .iter()
+            .flat_map(|m| &m.resource_metrics)
+            .flat_map(|r| &r.scope_metrics);
+        scopes
+            .flat_map(|s| &s.metrics)
+            .map(|m| m.name.clone())
+            .collect()
     }
 }
 
@@ -84,7 +99,10 @@ fn hex(bytes: &[u8]) -> String {
 /// The one span of a trace, which must hang under the caller's.
 fn child_of(spans: &[Span], trace: &str, parent: &str) -> String {
     let own: Vec<&Span> = spans.iter().filter(|s| hex(&s.trace_id) == trace).collect();
-    let direct: Vec<&&Span> = own.iter().filter(|s| hex(&s.parent_span_id) == parent).collect();
+    let direct: Vec<&&Span> = own
+        .iter()
+        .filter(|s| hex(&s.parent_span_id) == parent)
+        .collect();
     assert_eq!(direct.len(), 1, "one span under the caller's in {own:?}");
     hex(&direct[0].span_id)
 }
@@ -94,33 +112,66 @@ async fn traces_reach_from_the_callers_header_to_what_the_worker_publishes() {
     let collector = Collector::default();
     let endpoint = collector.start();
     let service = Service::with(|setup| setup.env("RAGBUS__TELEMETRY__OTLP_ENDPOINT", &endpoint));
-    let Service { mut worker, nats: _nats, t1, dir: _dir } = service.await;
+    let Service {
+        mut worker,
+        nats: _nats,
+        t1,
+        dir: _dir,
+    } = service.await;
     let (job_trace, job_parent) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
     let (ask_trace, ask_parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let job_context = format!("00-{job_trace}-{job_parent}-01");
     let ask_context = format!("00-{ask_trace}-{ask_parent}-01");
     let job = put("c", "d", "the canary of traces sings");
-    let sent = [("Traceparent", job_context.as_str()), ("tracestate", "vendor=value")];
+    let sent = [
+        ("Traceparent", job_context.as_str()),
+        ("tracestate", "vendor=value"),
+    ];
     let (id, _) = t1.publish_with(&sent, &job).await;
     assert_eq!(t1.result(&id).await["status"], "INDEXED");
     let result = t1.result_message(&id).await.expect("kept");
     let question = json!({ "corpus": "c", "query": "what does the canary of traces do" });
-    let reply = t1.ask_with("retrieve", &[("traceparent", &ask_context)], &question).await;
+    let reply = t1
+        .ask_with("retrieve", &[("traceparent", &ask_context)], &question)
+        .await;
     // The last spans and metrics are sent at the end.
     worker.terminate();
-    assert_eq!(worker.ended(Duration::from_secs(30)).await.code(), Some(0), "{}", worker.log());
+    assert_eq!(
+        worker.ended(Duration::from_secs(30)).await.code(),
+        Some(0),
+        "{}",
+        worker.log()
+    );
     let spans = collector.spans();
     let job_span = child_of(&spans, job_trace, job_parent);
     let ask_span = child_of(&spans, ask_trace, ask_parent);
-    assert!(result.header("traceparent").starts_with(&format!("00-{job_trace}-{job_span}")));
+    assert!(
+        result
+            .header("traceparent")
+            .starts_with(&format!("00-{job_trace}-{job_span}"))
+    );
     assert_eq!(result.header("tracestate"), "vendor=value");
-    assert!(reply.header("traceparent").starts_with(&format!("00-{ask_trace}-{ask_span}")));
-    assert!(worker.log().contains(job_trace), "logs carry the trace's id");
+    assert!(
+        reply
+            .header("traceparent")
+            .starts_with(&format!("00-{ask_trace}-{ask_span}"))
+    );
+    assert!(
+        worker.log().contains(job_trace),
+        "logs carry the trace's id"
+    );
     let names = collector.metric_names();
-    for name in ["ragbus.ingest.jobs", "ragbus.requests", "ragbus.model.texts"] {
+    for name in [
+        "ragbus.ingest.jobs",
+        "ragbus.requests",
+        "ragbus.model.texts",
+    ] {
         assert!(names.iter().any(|n| n == name), "{name} in {names:?}");
     }
     let told = format!("{spans:?}{:?}", collector.metrics.lock().expect("whole"));
     assert!(!told.contains("canary"), "S6: no text in spans or metrics");
-    assert!(!told.contains("\"t1\"") && !told.contains("rag.retrieve.t1"), "no tenant in names");
+    assert!(
+        !told.contains("\"t1\"") && !told.contains("rag.retrieve.t1"),
+        "no tenant in names"
+    );
 }

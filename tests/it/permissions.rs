@@ -41,39 +41,71 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
     let dir = tempfile::tempdir().expect("a folder");
     let nats = server(dir.path()).await;
     let data = dir.path().join("data");
-    let set_up = ragbus(&nats.url(), &data).arg("setup").output().expect("runs");
-    assert!(set_up.status.success(), "{}", String::from_utf8_lossy(&set_up.stderr));
+    let set_up = ragbus(&nats.url(), &data)
+        .arg("setup")
+        .output()
+        .expect("runs");
+    assert!(
+        set_up.status.success(),
+        "{}",
+        String::from_utf8_lossy(&set_up.stderr)
+    );
     let worker = WorkerSetup::new(&nats.url_of("worker", "worker-secret"), dir.path())
         .env("RAGBUS__NATS__REPLY_PREFIXES", "_INBOX.{tenant}.,_R_.")
         .start()
         .await;
     let t1 = Caller::connected(nats.user("t1", "tenant-secret"), &nats.address(), "t1").await;
-    let mut results = t1.client.subscribe("rag.result.t1.*").await.expect("subscribed");
+    let mut results = t1
+        .client
+        .subscribe("rag.result.t1.*")
+        .await
+        .expect("subscribed");
     let (job, _) = t1.publish(&put("c", "d", "rights are explicit")).await;
     assert_eq!(t1.result(&job).await["status"], "INDEXED", "by direct get");
-    let pushed = tokio::time::timeout(PATIENCE, results.next()).await.expect("in time");
-    assert_eq!(pushed.expect("a result").subject.as_str(), format!("rag.result.t1.{job}"));
+    let pushed = tokio::time::timeout(PATIENCE, results.next())
+        .await
+        .expect("in time");
+    assert_eq!(
+        pushed.expect("a result").subject.as_str(),
+        format!("rag.result.t1.{job}")
+    );
     assert_eq!(t1.retrieve("c", "rights").await["outcome"], "OK");
     let question = json!({ "getJob": { "jobId": job } });
-    assert_eq!(t1.ask("catalog", &question).await.ok()["job"]["status"], "INDEXED");
+    assert_eq!(
+        t1.ask("catalog", &question).await.ok()["job"]["status"],
+        "INDEXED"
+    );
     let bad = t1.ingest(&put("c", "bad\u{1}id", "x")).await;
     assert_eq!(bad["status"], "FAILED", "dead letters can be written");
     assert_eq!(nats.waiting("RAG_DLQ").await, 1);
     let admin = nats.client().await;
-    let found = admin.request("$SRV.PING.ragbus", "".into()).await.expect("operators find workers");
+    let found = admin
+        .request("$SRV.PING.ragbus", "".into())
+        .await
+        .expect("operators find workers");
     assert!(!found.payload.is_empty());
     assert_eq!(worker.readiness().await.0, 200);
-    assert!(!worker.log().contains("worker-secret"), "a password in the log");
-    assert!(!worker.log().contains("ermissions"), "the worker was refused something");
+    assert!(
+        !worker.log().contains("worker-secret"),
+        "a password in the log"
+    );
+    assert!(
+        !worker.log().contains("ermissions"),
+        "the worker was refused something"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
     let dir = tempfile::tempdir().expect("a folder");
     let nats = server(dir.path()).await;
-    let set_up = ragbus(&nats.url(), &dir.path().join("data")).arg("setup").output();
+    let set_up = ragbus(&nats.url(), &dir.path().join("data"))
+        .arg("setup")
+        .output();
     assert!(set_up.expect("runs").status.success());
-    let worker = nats.user("worker", "worker-secret").custom_inbox_prefix("_INBOX_W");
+    let worker = nats
+        .user("worker", "worker-secret")
+        .custom_inbox_prefix("_INBOX_W");
     let worker = worker.connect(nats.address()).await.expect("connects");
     let forbidden = [
         "rag.ingest.x",
@@ -85,7 +117,12 @@ async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
         "$JS.API.STREAM.MSG.DELETE.RAG_DLQ",
     ];
     silent(&worker, &forbidden).await;
-    let ingest = nats.jetstream().await.get_stream("RAG_INGEST").await.expect("there");
+    let ingest = nats
+        .jetstream()
+        .await
+        .get_stream("RAG_INGEST")
+        .await
+        .expect("there");
     assert_eq!(ingest.cached_info().state.last_sequence, 0);
 }
 
@@ -93,12 +130,19 @@ async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
 async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
     let dir = tempfile::tempdir().expect("a folder");
     let nats = server(dir.path()).await;
-    let set_up = ragbus(&nats.url(), &dir.path().join("data")).arg("setup").output();
+    let set_up = ragbus(&nats.url(), &dir.path().join("data"))
+        .arg("setup")
+        .output();
     assert!(set_up.expect("runs").status.success());
     let admin = nats.jetstream().await;
     for tenant in ["t1", "t2"] {
         let subject = format!("rag.result.{tenant}.job");
-        admin.publish(subject, "{}".into()).await.expect("sent").await.expect("stored");
+        admin
+            .publish(subject, "{}".into())
+            .await
+            .expect("sent")
+            .await
+            .expect("stored");
     }
     let heard = nats.client().await;
     let mut heard = heard.subscribe("rag.*.t2").await.expect("subscribed");
@@ -117,9 +161,21 @@ async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
         "rag.result.t1.job",
     ];
     silent(&t1.client, &forbidden).await;
-    assert!(tokio::time::timeout(SILENCE, heard.next()).await.is_err(), "t2 heard of it");
-    let mut foreign = t1.client.subscribe("rag.result.t2.>").await.expect("only asked for");
-    admin.publish("rag.result.t2.other", "{}".into()).await.expect("sent").await.expect("stored");
+    assert!(
+        tokio::time::timeout(SILENCE, heard.next()).await.is_err(),
+        "t2 heard of it"
+    );
+    let mut foreign = t1
+        .client
+        .subscribe("rag.result.t2.>")
+        .await
+        .expect("only asked for");
+    admin
+        .publish("rag.result.t2.other", "{}".into())
+        .await
+        .expect("sent")
+        .await
+        .expect("stored");
     let heard = tokio::time::timeout(SILENCE, foreign.next()).await;
     assert!(!matches!(heard, Ok(Some(_))), "t2's result");
 }

@@ -19,7 +19,9 @@ impl Random {
 }
 
 fn contents(version: u64, chunks: u64) -> Vec<String> {
-    (0..chunks).map(|i| format!("version {version}, chunk {i}")).collect()
+    (0..chunks)
+        .map(|i| format!("version {version}, chunk {i}"))
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,19 +37,40 @@ async fn of_20_copies_at_once_the_highest_sequence_wins() {
     published.sort();
     for (_, job, _) in &published {
         let result = t1.result(job).await;
-        assert!(result["status"] == "INDEXED" || result["status"] == "SUPERSEDED", "{result}");
+        assert!(
+            result["status"] == "INDEXED" || result["status"] == "SUPERSEDED",
+            "{result}"
+        );
     }
     let (sequence, job, texts) = published.last().expect("twenty");
-    assert_eq!(t1.result(job).await["status"], "INDEXED", "the highest is never superseded");
+    assert_eq!(
+        t1.result(job).await["status"],
+        "INDEXED",
+        "the highest is never superseded"
+    );
     let document = t1.document("c", "d").await.expect("there");
     assert_eq!(document["sequence"], sequence.to_string());
     assert_eq!(&t1.contents("c", "d").await, texts);
-    let found = t1.ask("retrieve", &json!({ "corpus": "c", "query": "chunk", "limit": 100 })).await.ok();
-    assert_eq!(found["results"].as_array().map(Vec::len), Some(texts.len()), "no leftovers");
+    let found = t1
+        .ask(
+            "retrieve",
+            &json!({ "corpus": "c", "query": "chunk", "limit": 100 }),
+        )
+        .await
+        .ok();
+    assert_eq!(
+        found["results"].as_array().map(Vec::len),
+        Some(texts.len()),
+        "no leftovers"
+    );
 }
 
 /// A random job over three documents, carried out on the expected state too.
-fn random_job(random: &mut Random, version: u64, state: &mut BTreeMap<String, Vec<String>>) -> Value {
+fn random_job(
+    random: &mut Random,
+    version: u64,
+    state: &mut BTreeMap<String, Vec<String>>,
+) -> Value {
     let document = format!("d{}", random.below(3));
     match random.below(8) {
         0 => {
@@ -80,14 +103,30 @@ async fn schedule(t1: &Caller, seed: u64) {
     for document in ["d0", "d1", "d2"] {
         let expected = state.get(document);
         let found = t1.document("c", document).await;
-        assert_eq!(found.is_some(), expected.is_some(), "seed {seed}: {document}: {found:?}");
-        assert_eq!(&t1.contents("c", document).await, expected.unwrap_or(&Vec::new()), "seed {seed}");
+        assert_eq!(
+            found.is_some(),
+            expected.is_some(),
+            "seed {seed}: {document}: {found:?}"
+        );
+        assert_eq!(
+            &t1.contents("c", document).await,
+            expected.unwrap_or(&Vec::new()),
+            "seed {seed}"
+        );
     }
     let request = json!({ "corpus": "c", "query": "version chunk", "limit": 100 });
     let found = t1.ask("retrieve", &request).await.ok();
     let chunks: usize = state.values().map(Vec::len).sum();
-    assert_eq!(found["results"].as_array().map(Vec::len), Some(chunks), "seed {seed}: no leftovers");
-    assert_eq!(t1.ingest(&json!({ "corpus": "c", "deleteCorpus": {} })).await["status"], "DELETED");
+    assert_eq!(
+        found["results"].as_array().map(Vec::len),
+        Some(chunks),
+        "seed {seed}: no leftovers"
+    );
+    assert_eq!(
+        t1.ingest(&json!({ "corpus": "c", "deleteCorpus": {} }))
+            .await["status"],
+        "DELETED"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

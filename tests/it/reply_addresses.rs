@@ -39,13 +39,24 @@ async fn s2_no_reply_address_makes_the_worker_act_for_a_caller() {
     // Jobs that wait: a purge or an injected job would show.
     let before = service.t1.ingest(&put("c", "d", "a document")).await;
     assert_eq!(before["status"], "INDEXED");
-    let mut dead = service.t1.client.subscribe("rag.dlq.>").await.expect("subscribed");
-    let mut injected = service.t1.client.subscribe("rag.ingest.t2").await.expect("subscribed");
+    let mut dead = service
+        .t1
+        .client
+        .subscribe("rag.dlq.>")
+        .await
+        .expect("subscribed");
+    let mut injected = service
+        .t1
+        .client
+        .subscribe("rag.ingest.t2")
+        .await
+        .expect("subscribed");
     let client = &service.t1.client;
     for address in ATTACKS {
         for (subject, body) in subjects() {
             let sent = headers(&[JSON]);
-            let publish = client.publish_with_reply_and_headers(subject, address, sent, body.into());
+            let publish =
+                client.publish_with_reply_and_headers(subject, address, sent, body.into());
             publish.await.expect("sent");
         }
     }
@@ -56,15 +67,34 @@ async fn s2_no_reply_address_makes_the_worker_act_for_a_caller() {
         (refused >= attempts).then_some(())
     })
     .await;
-    assert_eq!(service.worker.metric("ragbus_replies_refused_total").await, attempts);
+    assert_eq!(
+        service.worker.metric("ragbus_replies_refused_total").await,
+        attempts
+    );
     let silent = tokio::time::timeout(SILENCE, async {
         tokio::select! { m = dead.next() => m, m = injected.next() => m }
     });
     assert!(silent.await.is_err(), "something was injected");
-    let ingest = service.t1.jetstream.get_stream("RAG_INGEST").await.expect("still there");
-    assert_eq!(ingest.cached_info().state.last_sequence, 1, "nothing was injected");
-    assert_eq!(service.nats.waiting("RAG_RESULT").await, 1, "nothing was purged");
-    assert_eq!(service.t1.retrieve("c", "a document").await["outcome"], "OK");
+    let ingest = service
+        .t1
+        .jetstream
+        .get_stream("RAG_INGEST")
+        .await
+        .expect("still there");
+    assert_eq!(
+        ingest.cached_info().state.last_sequence,
+        1,
+        "nothing was injected"
+    );
+    assert_eq!(
+        service.nats.waiting("RAG_RESULT").await,
+        1,
+        "nothing was purged"
+    );
+    assert_eq!(
+        service.t1.retrieve("c", "a document").await["outcome"],
+        "OK"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,19 +103,31 @@ async fn s2_with_a_tenant_prefix_another_tenants_inbox_is_refused() {
     let service = Service::with(|s| s.env("RAGBUS__NATS__REPLY_PREFIXES", prefixes)).await;
     let t1 = &service.t1;
     let question = json!({ "getInfo": {} });
-    assert_eq!(t1.ask("catalog", &question).await.code, 0, "its own inbox is fine");
+    assert_eq!(
+        t1.ask("catalog", &question).await.code,
+        0,
+        "its own inbox is fine"
+    );
     for address in ["_INBOX.t2.x", "_INBOX.t11.x", "_INBOX.x"] {
         let mut inbox = t1.client.subscribe(address).await.expect("subscribed");
         for verb in ["retrieve", "catalog"] {
             let subject = format!("rag.{verb}.t1");
             let body = question.to_string();
             let sent = headers(&[JSON]);
-            let publish = t1.client.publish_with_reply_and_headers(subject, address, sent, body.into());
+            let publish =
+                t1.client
+                    .publish_with_reply_and_headers(subject, address, sent, body.into());
             publish.await.expect("sent");
         }
-        assert!(tokio::time::timeout(SILENCE, inbox.next()).await.is_err(), "{address}");
+        assert!(
+            tokio::time::timeout(SILENCE, inbox.next()).await.is_err(),
+            "{address}"
+        );
     }
-    assert_eq!(service.worker.metric("ragbus_replies_refused_total").await, 6.0);
+    assert_eq!(
+        service.worker.metric("ragbus_replies_refused_total").await,
+        6.0
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +138,11 @@ async fn workers_are_discovered_by_the_service_protocol() {
         ("$SRV.INFO.ragbus", "info_response"),
         ("$SRV.STATS", "stats_response"),
     ] {
-        let reply = service.t1.raw(subject, headers(&[]), "", PATIENCE).await.expect("a reply");
+        let reply = service
+            .t1
+            .raw(subject, headers(&[]), "", PATIENCE)
+            .await
+            .expect("a reply");
         let body = reply.json();
         assert_eq!(body["type"], format!("io.nats.micro.v1.{kind}"));
         assert_eq!(body["name"], "ragbus");
@@ -107,6 +153,9 @@ async fn workers_are_discovered_by_the_service_protocol() {
             assert_eq!(subjects, [json!("rag.retrieve.*"), json!("rag.catalog.*")]);
         }
     }
-    let nobody = service.t1.raw("$SRV.PING.other", headers(&[]), "", SILENCE).await;
+    let nobody = service
+        .t1
+        .raw("$SRV.PING.other", headers(&[]), "", SILENCE)
+        .await;
     assert!(nobody.is_none(), "another service's name is not ours");
 }

@@ -26,7 +26,11 @@ fn bad_jobs() -> Vec<(&'static str, &'static str, Value)> {
         ("invalid_field", "chunking.maxTokens", chunking),
         ("invalid_field", "blob", blob),
         ("invalid_field", "operation", json!({ "corpus": "c" })),
-        ("invalid_field", "chunks[1].content", put_chunks("c", "d", &["a".into(), " ".into()])),
+        (
+            "invalid_field",
+            "chunks[1].content",
+            put_chunks("c", "d", &["a".into(), " ".into()]),
+        ),
         ("malformed", "", unknown),
     ]
 }
@@ -36,7 +40,9 @@ async fn failed_jobs_have_a_result_and_a_dead_letter() {
     let service = Service::start().await;
     let t1 = &service.t1;
     for (kind, field, job) in bad_jobs() {
-        let (id, sequence) = t1.publish_with(&[("X-Mine", "kept"), ("Rag-Actor", "me")], &job).await;
+        let (id, sequence) = t1
+            .publish_with(&[("X-Mine", "kept"), ("Rag-Actor", "me")], &job)
+            .await;
         let result = t1.result(&id).await;
         assert_eq!(result["status"], "FAILED", "{job}");
         assert_eq!(result["jobId"], id.as_str());
@@ -47,7 +53,13 @@ async fn failed_jobs_have_a_result_and_a_dead_letter() {
         assert_eq!(result["error"]["retryable"], false);
         let letters = service.nats.messages("RAG_DLQ").await;
         let letter = letters.last().expect("a letter");
-        let header = |name: &str| letter.headers.get(name).map_or("", |v| v.as_str()).to_owned();
+        let header = |name: &str| {
+            letter
+                .headers
+                .get(name)
+                .map_or("", |v| v.as_str())
+                .to_owned()
+        };
         assert_eq!(letter.subject.as_str(), "rag.dlq.t1");
         assert_eq!(letter.payload, job.to_string(), "the original body");
         assert_eq!(header("X-Mine"), "kept");
@@ -59,7 +71,10 @@ async fn failed_jobs_have_a_result_and_a_dead_letter() {
         assert_eq!(header("Rag-Origin-Sequence"), sequence.to_string());
     }
     assert_eq!(service.nats.waiting("RAG_INGEST").await, 0);
-    assert_eq!(service.nats.waiting("RAG_DLQ").await, bad_jobs().len() as u64);
+    assert_eq!(
+        service.nats.waiting("RAG_DLQ").await,
+        bad_jobs().len() as u64
+    );
     let corpora = t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
     assert_eq!(corpora["corpora"], json!([]), "nothing changed");
 }
@@ -70,12 +85,20 @@ async fn jobs_are_named_by_their_request_id_or_their_sequence() {
     let t1 = &service.t1;
     for (id, sent) in [
         ("seq-1", headers(&[JSON])),
-        ("seq-2", headers(&[JSON, ("Rag-Request-Id", "no good.name")])),
+        (
+            "seq-2",
+            headers(&[JSON, ("Rag-Request-Id", "no good.name")]),
+        ),
         ("my_job-3", headers(&[JSON, ("rag-request-id", "my_job-3")])),
     ] {
-        t1.publish_raw(sent, put("c", id, "text").to_string()).await.expect("stored");
+        t1.publish_raw(sent, put("c", id, "text").to_string())
+            .await
+            .expect("stored");
         let result = t1.result_within(id, PATIENCE).await;
-        assert_eq!((&result["jobId"], &result["status"]), (&json!(id), &json!("INDEXED")));
+        assert_eq!(
+            (&result["jobId"], &result["status"]),
+            (&json!(id), &json!("INDEXED"))
+        );
         let message = t1.result_message(id).await.expect("kept");
         assert_eq!(message.header("Content-Type"), "application/json");
         assert_eq!(message.header("Rag-Request-Id"), id);
@@ -97,7 +120,9 @@ async fn jobs_are_named_by_their_request_id_or_their_sequence() {
         assert_eq!(message.header("Content-Type"), "application/json");
     }
     let other = Caller::of(&service.nats, "t2").await;
-    let foreign = other.ask("catalog", &json!({ "getJob": { "jobId": "my_job-3" } })).await;
+    let foreign = other
+        .ask("catalog", &json!({ "getJob": { "jobId": "my_job-3" } }))
+        .await;
     assert_eq!(foreign.code, 404, "a job of another tenant");
 }
 
@@ -107,46 +132,90 @@ async fn a_replay_never_beats_a_newer_version_and_a_forged_origin_gains_nothing(
     let t1 = &service.t1;
     let (first, old) = t1.publish(&put("c", "d", "the old text")).await;
     assert_eq!(t1.result(&first).await["status"], "INDEXED");
-    assert_eq!(t1.ingest(&put("c", "d", "the new text")).await["status"], "INDEXED");
+    assert_eq!(
+        t1.ingest(&put("c", "d", "the new text")).await["status"],
+        "INDEXED"
+    );
     let origin = old.to_string();
     let replay = [("Rag-Origin-Sequence", origin.as_str())];
-    let (id, _) = t1.publish_with(&replay, &put("c", "d", "the old text")).await;
+    let (id, _) = t1
+        .publish_with(&replay, &put("c", "d", "the old text"))
+        .await;
     let result = t1.result(&id).await;
     assert_eq!(result["sequence"], origin);
     assert_eq!(result["status"], "SUPERSEDED", "{result}");
     assert_eq!(t1.contents("c", "d").await, ["the new text"]);
-    for forged in ["18446744073709551615", "99999999999999999999999", "1000000", "-1", "x"] {
-        let (id, sequence) = t1.publish_with(&[("rag-origin-sequence", forged)], &put("c", "d", forged)).await;
+    for forged in [
+        "18446744073709551615",
+        "99999999999999999999999",
+        "1000000",
+        "-1",
+        "x",
+    ] {
+        let (id, sequence) = t1
+            .publish_with(&[("rag-origin-sequence", forged)], &put("c", "d", forged))
+            .await;
         let result = t1.result(&id).await;
-        assert_eq!(result["sequence"], sequence.to_string(), "{forged} is worth its own sequence");
+        assert_eq!(
+            result["sequence"],
+            sequence.to_string(),
+            "{forged} is worth its own sequence"
+        );
         assert_eq!(result["status"], "INDEXED");
         assert_eq!(t1.contents("c", "d").await, [forged]);
     }
-    assert_eq!(t1.ingest(&put("c", "d", "the last text")).await["status"], "INDEXED");
+    assert_eq!(
+        t1.ingest(&put("c", "d", "the last text")).await["status"],
+        "INDEXED"
+    );
     assert_eq!(t1.contents("c", "d").await, ["the last text"]);
+    let delete = json!({ "corpus": "c", "deleteDocument": { "documentId": "d" } });
+    assert_eq!(t1.ingest(&delete).await["status"], "DELETED");
+    let (id, _) = t1
+        .publish_with(&replay, &put("c", "d", "the old text"))
+        .await;
+    assert_eq!(
+        t1.result(&id).await["status"],
+        "SUPERSEDED",
+        "a replay resurrects nothing"
+    );
+    assert!(t1.document("c", "d").await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenants_backlog_is_bounded_and_nobody_elses_problem() {
     let nats = Nats::start().await;
     let dir = tempfile::tempdir().expect("a folder");
-    let set_up = ragbus(&nats.url(), dir.path()).arg("setup").output().expect("runs");
+    let set_up = ragbus(&nats.url(), dir.path())
+        .arg("setup")
+        .output()
+        .expect("runs");
     assert!(set_up.status.success());
     let t1 = Caller::of(&nats, "t1").await;
     let body = put("c", "d", "text").to_string();
     let mut acks = Vec::new();
     for _ in 0..1_000 {
-        let publish = t1.jetstream.publish_with_headers("rag.ingest.t1", headers(&[JSON]), body.clone().into());
+        let publish = t1.jetstream.publish_with_headers(
+            "rag.ingest.t1",
+            headers(&[JSON]),
+            body.clone().into(),
+        );
         acks.push(publish.await.expect("sent"));
     }
     for ack in acks {
         ack.await.expect("stored");
     }
-    let refused = t1.publish_raw(headers(&[JSON]), body.clone()).await.expect_err("over the quota");
+    let refused = t1
+        .publish_raw(headers(&[JSON]), body.clone())
+        .await
+        .expect_err("over the quota");
     assert!(refused.contains("10077"), "{refused}");
     for tenant in ["t2", "t3", "t17"] {
         let other = Caller::of(&nats, tenant).await;
-        other.publish_raw(headers(&[JSON]), body.clone()).await.expect("stored");
+        other
+            .publish_raw(headers(&[JSON]), body.clone())
+            .await
+            .expect("stored");
     }
     assert_eq!(nats.waiting("RAG_INGEST").await, 1_003);
 }
@@ -155,8 +224,14 @@ async fn a_tenants_backlog_is_bounded_and_nobody_elses_problem() {
 async fn unchanged_documents_cost_no_model_call() {
     let service = Service::start().await;
     let t1 = &service.t1;
-    let mut jobs: Vec<Value> = (0..5).map(|i| put("c", &format!("d{i}"), &format!("text {i}"))).collect();
-    jobs.push(put_chunks("c", "chunked", &["one".to_owned(), "two".to_owned()]));
+    let mut jobs: Vec<Value> = (0..5)
+        .map(|i| put("c", &format!("d{i}"), &format!("text {i}")))
+        .collect();
+    jobs.push(put_chunks(
+        "c",
+        "chunked",
+        &["one".to_owned(), "two".to_owned()],
+    ));
     for job in &jobs {
         assert_eq!(t1.ingest(job).await["status"], "INDEXED");
     }

@@ -20,16 +20,26 @@ async fn setup_prints_what_it_does_and_changes_nothing_twice() {
     let nats = Nats::start().await;
     let dir = tempfile::tempdir().expect("a folder");
     let first = said(&set_up(&nats, dir.path(), &[]));
-    for what in ["+ stream RAG_INGEST created", "+ stream RAG_DLQ created", "+ consumer ingest-15 created"] {
+    for what in [
+        "+ stream RAG_INGEST created",
+        "+ stream RAG_DLQ created",
+        "+ consumer ingest-15 created",
+    ] {
         assert!(first.contains(what), "{what} not in {first}");
     }
     let second = said(&set_up(&nats, dir.path(), &[]));
     let lines: Vec<&str> = second.lines().collect();
     assert_eq!(lines.len(), first.lines().count());
-    assert!(lines.iter().all(|line| line.ends_with("unchanged")), "{second}");
+    assert!(
+        lines.iter().all(|line| line.ends_with("unchanged")),
+        "{second}"
+    );
     let jetstream = nats.jetstream().await;
     let dlq = jetstream.get_stream("RAG_DLQ").await.expect("there");
-    let changed = stream::Config { max_messages_per_subject: 7, ..dlq.cached_info().config.clone() };
+    let changed = stream::Config {
+        max_messages_per_subject: 7,
+        ..dlq.cached_info().config.clone()
+    };
     jetstream.update_stream(changed).await.expect("updated");
     let third = said(&set_up(&nats, dir.path(), &[]));
     assert!(third.contains("~ stream RAG_DLQ updated"), "{third}");
@@ -50,10 +60,20 @@ async fn a_worker_without_setup_says_what_is_missing_and_gets_ready_by_itself() 
     worker.says("nothing is pulled").await;
     let (status, page) = worker.readiness().await;
     assert_eq!(status, 503);
-    assert!(page.contains("stream RAG_INGEST is missing: run `ragbus setup`"), "{page}");
+    assert!(
+        page.contains("stream RAG_INGEST is missing: run `ragbus setup`"),
+        "{page}"
+    );
     assert_eq!(get(worker.http(), "/livez").await.expect("alive").0, 200);
     let t1 = Caller::of(&nats, "t1").await;
-    let ping = t1.raw("$SRV.PING.ragbus", headers(&[]), "", std::time::Duration::from_millis(500)).await;
+    let ping = t1
+        .raw(
+            "$SRV.PING.ragbus",
+            headers(&[]),
+            "",
+            std::time::Duration::from_millis(500),
+        )
+        .await;
     assert!(ping.is_none(), "not ready, not discovered");
     assert!(set_up(&nats, dir.path(), &[]).status.success());
     worker.ready().await;
@@ -62,7 +82,10 @@ async fn a_worker_without_setup_says_what_is_missing_and_gets_ready_by_itself() 
     drop(worker);
     let jetstream = nats.jetstream().await;
     let ingest = jetstream.get_stream("RAG_INGEST").await.expect("there");
-    let changed = stream::Config { max_message_size: 1_000, ..ingest.cached_info().config.clone() };
+    let changed = stream::Config {
+        max_message_size: 1_000,
+        ..ingest.cached_info().config.clone()
+    };
     jetstream.update_stream(changed).await.expect("updated");
     let worker = WorkerSetup::new(&nats.url(), dir.path()).spawn();
     worker.says("max_msg_size 1000, not").await;
@@ -72,10 +95,16 @@ async fn a_worker_without_setup_says_what_is_missing_and_gets_ready_by_itself() 
 async fn a_recreated_ingest_stream_continues_above_the_registry() {
     let mut service = Service::start().await;
     for text in ["one", "two", "three"] {
-        assert_eq!(service.t1.ingest(&put("c", "d", text)).await["status"], "INDEXED");
+        assert_eq!(
+            service.t1.ingest(&put("c", "d", text)).await["status"],
+            "INDEXED"
+        );
     }
     let jetstream = service.nats.jetstream().await;
-    jetstream.delete_stream("RAG_INGEST").await.expect("deleted");
+    jetstream
+        .delete_stream("RAG_INGEST")
+        .await
+        .expect("deleted");
     eventually("the worker notices", PATIENCE, || async {
         (service.worker.readiness().await.0 == 503).then_some(())
     })
@@ -95,12 +124,32 @@ async fn nothing_is_pulled_from_a_stream_that_counts_from_below_the_registry() {
     for text in ["one", "two", "three"] {
         service.t1.ingest(&put("c", "d", text)).await;
     }
-    let Service { worker, nats, t1, dir } = service;
+    let Service {
+        worker,
+        nats,
+        t1,
+        dir,
+    } = service;
     worker.kill();
     let jetstream = nats.jetstream().await;
-    let ingest = jetstream.get_stream("RAG_INGEST").await.expect("there").cached_info().config.clone();
-    jetstream.delete_stream("RAG_INGEST").await.expect("deleted");
-    jetstream.create_stream(stream::Config { first_sequence: None, ..ingest }).await.expect("created");
+    let ingest = jetstream
+        .get_stream("RAG_INGEST")
+        .await
+        .expect("there")
+        .cached_info()
+        .config
+        .clone();
+    jetstream
+        .delete_stream("RAG_INGEST")
+        .await
+        .expect("deleted");
+    jetstream
+        .create_stream(stream::Config {
+            first_sequence: None,
+            ..ingest
+        })
+        .await
+        .expect("created");
     let (job, sequence) = t1.publish(&put("c", "d", "would be superseded")).await;
     assert_eq!(sequence, 1);
     let mut worker = WorkerSetup::new(&nats.url(), dir.path()).spawn();
@@ -110,12 +159,25 @@ async fn nothing_is_pulled_from_a_stream_that_counts_from_below_the_registry() {
     assert!(t1.result_message(&job).await.is_none());
     let refused = set_up(&nats, dir.path(), &[]);
     assert!(!refused.status.success(), "jobs would be lost");
-    assert!(said(&refused).contains("Save its messages"), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("Save its messages"),
+        "{}",
+        said(&refused)
+    );
     // Empty again, it is raised, and the worker goes on by itself.
-    jetstream.get_stream("RAG_INGEST").await.expect("there").purge().await.expect("purged");
+    jetstream
+        .get_stream("RAG_INGEST")
+        .await
+        .expect("there")
+        .purge()
+        .await
+        .expect("purged");
     let raised = said(&set_up(&nats, dir.path(), &[]));
     assert!(raised.contains("continues at sequence 4"), "{raised}");
     worker.ready().await;
     let result = t1.ingest(&put("c", "d", "four")).await;
-    assert_eq!((&result["status"], &result["sequence"]), (&"INDEXED".into(), &"4".into()));
+    assert_eq!(
+        (&result["status"], &result["sequence"]),
+        (&"INDEXED".into(), &"4".into())
+    );
 }

@@ -6,7 +6,9 @@ use crate::harness::*;
 
 fn invalid_tokens() -> Vec<String> {
     let long = "a".repeat(64);
-    ["*", ">", "T1", "t1é", "_t1", "-t1", &long].map(str::to_owned).to_vec()
+    ["*", ">", "T1", "t1é", "_t1", "-t1", &long]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +23,9 @@ async fn s1_requests_of_invalid_tenants_are_refused_with_a_body() {
             let subject = format!("rag.{verb}.{token}");
             let sent = headers(&[JSON, ("Rag-Request-Id", "s1")]);
             let raw = service.t1.raw(&subject, sent, body.to_string(), PATIENCE);
-            let answer = raw.await.unwrap_or_else(|| panic!("{subject} got no reply"));
+            let answer = raw
+                .await
+                .unwrap_or_else(|| panic!("{subject} got no reply"));
             assert_eq!(answer.code, 403, "{subject}");
             assert_eq!(answer.header("Rag-Error-Kind"), "tenant_invalid");
             assert_eq!(answer.header("Rag-Request-Id"), "s1");
@@ -37,11 +41,19 @@ async fn s1_jobs_of_invalid_tenants_are_dead_letters_without_a_result() {
     let service = Service::start().await;
     let jetstream = &service.t1.jetstream;
     for token in invalid_tokens() {
-        let sent = headers(&[JSON, ("Nats-Msg-Id", &name()), ("Rag-Request-Id", &token_id(&token))]);
+        let sent = headers(&[
+            JSON,
+            ("Nats-Msg-Id", &name()),
+            ("Rag-Request-Id", &token_id(&token)),
+        ]);
         let subject = format!("rag.ingest.{token}");
         let body = put("c", "d", "text of nobody").to_string();
-        let ack = jetstream.publish_with_headers(subject, sent, body.into()).await.expect("sent");
-        ack.await.unwrap_or_else(|e| panic!("the stream refused {token}: {e}"));
+        let ack = jetstream
+            .publish_with_headers(subject, sent, body.into())
+            .await
+            .expect("sent");
+        ack.await
+            .unwrap_or_else(|e| panic!("the stream refused {token}: {e}"));
     }
     let jobs = invalid_tokens().len() as u64;
     eventually("every job is buried", PATIENCE, || async {
@@ -51,10 +63,24 @@ async fn s1_jobs_of_invalid_tenants_are_dead_letters_without_a_result() {
     .await;
     for letter in service.nats.messages("RAG_DLQ").await {
         assert_eq!(letter.subject.as_str(), "rag.dlq._invalid");
-        assert_eq!(letter.headers.get("Rag-Dead-Reason").expect("a reason").as_str(), "tenant_invalid");
+        assert_eq!(
+            letter
+                .headers
+                .get("Rag-Dead-Reason")
+                .expect("a reason")
+                .as_str(),
+            "tenant_invalid"
+        );
     }
     assert_eq!(service.nats.waiting("RAG_RESULT").await, 0);
-    assert_eq!(service.t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok()["corpora"], json!([]));
+    assert_eq!(
+        service
+            .t1
+            .ask("catalog", &json!({ "listCorpora": {} }))
+            .await
+            .ok()["corpora"],
+        json!([])
+    );
 }
 
 fn token_id(token: &str) -> String {
@@ -66,25 +92,43 @@ async fn s1_a_tenant_in_body_or_header_never_overrides_the_subject() {
     let service = Service::start().await;
     let t1 = &service.t1;
     let t2 = Caller::of(&service.nats, "t2").await;
-    assert_eq!(t2.ingest(&put("c", "d", "the owl of t2")).await["status"], "INDEXED");
+    assert_eq!(
+        t2.ingest(&put("c", "d", "the owl of t2")).await["status"],
+        "INDEXED"
+    );
     for field in ["tenant", "tenantId", "tenant_id"] {
         let mut body = json!({ "corpus": "c", "query": "owl" });
         body[field] = json!("t2");
         let answer = t1.ask("retrieve", &body).await;
         assert_eq!(answer.code, 400, "{field}");
-        assert!(answer.json()["message"].as_str().expect("text").contains("unknown field"));
+        assert!(
+            answer.json()["message"]
+                .as_str()
+                .expect("text")
+                .contains("unknown field")
+        );
         let mut job = put("c", "stolen", "text");
         job[field] = json!("t2");
-        assert_eq!(t1.ingest(&job).await["error"]["kind"], "malformed", "{field}");
+        assert_eq!(
+            t1.ingest(&job).await["error"]["kind"],
+            "malformed",
+            "{field}"
+        );
     }
     for header in ["Rag-Tenant", "Tenant", "Rag-Tenant-Id", "X-Tenant"] {
         let body = json!({ "corpus": "c", "query": "owl" });
         let answer = t1.ask_with("retrieve", &[(header, "t2")], &body).await;
         assert_eq!(answer.ok()["outcome"], "NO_CORPUS", "{header}");
-        let (job, _) = t1.publish_with(&[(header, "t2")], &put("mine", header, "text")).await;
+        let (job, _) = t1
+            .publish_with(&[(header, "t2")], &put("mine", header, "text"))
+            .await;
         assert_eq!(t1.result(&job).await["status"], "INDEXED");
     }
     let corpora = t2.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
-    assert_eq!(corpora["corpora"].as_array().expect("a list").len(), 1, "{corpora}");
+    assert_eq!(
+        corpora["corpora"].as_array().expect("a list").len(),
+        1,
+        "{corpora}"
+    );
     assert_eq!(corpora["corpora"][0]["documents"], 1);
 }

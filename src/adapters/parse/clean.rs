@@ -108,7 +108,7 @@ mod tests {
                 let (from, to) = offsets.span(start, end);
                 prop_assert!(from <= to && to <= body.len());
                 if !matches!(character, '\n' | char::REPLACEMENT_CHARACTER) {
-                    prop_assert_eq!(&body[from..to], text[start..end].as_bytes());
+                    prop_assert_eq!(&body[from..to], &text.as_bytes()[start..end]);
                 }
             }
         }

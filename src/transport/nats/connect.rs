@@ -78,9 +78,7 @@ fn authenticated(options: ConnectOptions, url: &str) -> ConnectOptions {
         return options;
     };
     match (address.username(), address.password()) {
-        (Some(user), Some(password)) => {
-            options.user_and_password(decoded(user), decoded(password))
-        }
+        (Some(user), Some(password)) => options.user_and_password(decoded(user), decoded(password)),
         (Some(token), None) => options.token(decoded(token)),
         (None, _) => options,
     }

@@ -38,8 +38,14 @@ pub struct Answer {
 impl Answer {
     pub fn of(message: Message) -> Self {
         let headers = message.headers.unwrap_or_default();
-        let code = headers.get("Nats-Service-Error-Code").map(|v| v.as_str().parse());
-        Self { code: code.transpose().expect("a number").unwrap_or(0), headers, body: message.payload }
+        let code = headers
+            .get("Nats-Service-Error-Code")
+            .map(|v| v.as_str().parse());
+        Self {
+            code: code.transpose().expect("a number").unwrap_or(0),
+            headers,
+            body: message.payload,
+        }
     }
 
     pub fn header(&self, name: &str) -> &str {
@@ -75,7 +81,11 @@ impl Caller {
             .request_timeout(Some(Duration::from_secs(30)));
         let client = options.connect(url).await.expect("connects");
         let jetstream = jetstream::new(client.clone());
-        Self { client, jetstream, tenant: tenant.to_owned() }
+        Self {
+            client,
+            jetstream,
+            tenant: tenant.to_owned(),
+        }
     }
 
     /// Any request; `None` when nobody answers in time.
@@ -86,7 +96,10 @@ impl Caller {
         body: impl Into<Bytes>,
         patience: Duration,
     ) -> Option<Answer> {
-        let request = Request::new().headers(headers).payload(body.into()).timeout(Some(patience));
+        let request = Request::new()
+            .headers(headers)
+            .payload(body.into())
+            .timeout(Some(patience));
         let reply = self.client.send_request(subject.to_owned(), request).await;
         reply.ok().map(Answer::of)
     }
@@ -98,7 +111,9 @@ impl Caller {
             all.insert(*name, *value);
         }
         let subject = format!("rag.{verb}.{}", self.tenant);
-        self.raw(&subject, all, body.to_string(), PATIENCE).await.expect("a reply")
+        self.raw(&subject, all, body.to_string(), PATIENCE)
+            .await
+            .expect("a reply")
     }
 
     pub async fn ask(&self, verb: &str, body: &Value) -> Answer {
@@ -106,13 +121,17 @@ impl Caller {
     }
 
     pub async fn retrieve(&self, corpus: &str, query: &str) -> Value {
-        self.ask("retrieve", &json!({ "corpus": corpus, "query": query })).await.ok()
+        self.ask("retrieve", &json!({ "corpus": corpus, "query": query }))
+            .await
+            .ok()
     }
 
     /// A document of the catalog with its chunks; `None` = 404.
     pub async fn document(&self, corpus: &str, document: &str) -> Option<Value> {
         let question = json!({ "corpus": corpus, "documentId": document, "chunks": true });
-        let answer = self.ask("catalog", &json!({ "getDocument": question })).await;
+        let answer = self
+            .ask("catalog", &json!({ "getDocument": question }))
+            .await;
         match answer.code {
             404 => None,
             _ => Some(answer.ok()["document"].clone()),
@@ -123,7 +142,10 @@ impl Caller {
     pub async fn contents(&self, corpus: &str, document: &str) -> Vec<String> {
         let document = self.document(corpus, document).await.unwrap_or_default();
         let chunks = document["chunks"].as_array().cloned().unwrap_or_default();
-        chunks.iter().map(|c| c["content"].as_str().unwrap_or_default().to_owned()).collect()
+        chunks
+            .iter()
+            .map(|c| c["content"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     /// Publishes bytes with exactly these headers.
@@ -133,7 +155,10 @@ impl Caller {
         body: impl Into<Bytes>,
     ) -> Result<PublishAck, String> {
         let subject = format!("rag.ingest.{}", self.tenant);
-        let sent = self.jetstream.publish_with_headers(subject, headers, body.into()).await;
+        let sent = self
+            .jetstream
+            .publish_with_headers(subject, headers, body.into())
+            .await;
         let said = |e: async_nats::jetstream::context::PublishError| format!("{e} {e:?}");
         sent.map_err(said)?.await.map_err(said)
     }
@@ -149,23 +174,37 @@ impl Caller {
         for (name, value) in more {
             all.insert(*name, *value);
         }
-        let ack = self.publish_raw(all, job.to_string()).await.expect("stored");
+        let ack = self
+            .publish_raw(all, job.to_string())
+            .await
+            .expect("stored");
         assert!(!ack.duplicate);
         (job_id, ack.sequence)
     }
 
     /// The message with a job's result, when it is there.
     pub async fn result_message(&self, job: &str) -> Option<Answer> {
-        let results: jetstream::stream::Stream<()> =
-            self.jetstream.get_stream_no_info("RAG_RESULT").await.expect("a handle");
+        let results: jetstream::stream::Stream<()> = self
+            .jetstream
+            .get_stream_no_info("RAG_RESULT")
+            .await
+            .expect("a handle");
         let subject = format!("rag.result.{}.{job}", self.tenant);
         let found = results.direct_get_last_for_subject(subject).await.ok()?;
-        Some(Answer { code: 0, headers: found.headers, body: found.payload })
+        Some(Answer {
+            code: 0,
+            headers: found.headers,
+            body: found.payload,
+        })
     }
 
     /// The result of a job, waiting for it.
     pub async fn result_within(&self, job: &str, patience: Duration) -> Value {
-        eventually(&format!("the result of {job}"), patience, || self.result_message(job)).await.json()
+        eventually(&format!("the result of {job}"), patience, || {
+            self.result_message(job)
+        })
+        .await
+        .json()
     }
 
     pub async fn result(&self, job: &str) -> Value {

@@ -43,7 +43,12 @@ impl Service {
         let setup = WorkerSetup::new(&nats.url(), dir.path()).arg("--setup");
         let worker = change(setup).start().await;
         let t1 = Caller::of(&nats, "t1").await;
-        Self { worker, nats, t1, dir }
+        Self {
+            worker,
+            nats,
+            t1,
+            dir,
+        }
     }
 }
 
@@ -57,15 +62,24 @@ where
         if let Some(found) = look().await {
             return found;
         }
-        assert!(started.elapsed() < patience, "not within {patience:?}: {what}");
+        assert!(
+            started.elapsed() < patience,
+            "not within {patience:?}: {what}"
+        );
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
 }
 
 /// Native parts and models: what `make setup` brings.
 pub fn parts(inside: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(".ragbus").join(inside);
-    assert!(path.exists(), "{} is missing: run `make setup`", path.display());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(".ragbus")
+        .join(inside);
+    assert!(
+        path.exists(),
+        "{} is missing: run `make setup`",
+        path.display()
+    );
     path
 }
 

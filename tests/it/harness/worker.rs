@@ -36,8 +36,14 @@ impl WorkerSetup {
     pub fn new(url: &str, dir: &Path) -> Self {
         let mut command = ragbus(url, &dir.join("data"));
         let http = free_address();
-        command.arg("worker").env("RAGBUS__TELEMETRY__HTTP_LISTEN", http.to_string());
-        Self { command, http, log: dir.join(format!("worker-{}.log", http.port())) }
+        command
+            .arg("worker")
+            .env("RAGBUS__TELEMETRY__HTTP_LISTEN", http.to_string());
+        Self {
+            command,
+            http,
+            log: dir.join(format!("worker-{}.log", http.port())),
+        }
     }
 
     pub fn arg(mut self, arg: &str) -> Self {
@@ -60,8 +66,17 @@ impl WorkerSetup {
     pub fn spawn(mut self) -> Worker {
         let log = File::create(&self.log).expect("a log");
         let out = log.try_clone().expect("a log");
-        let child = self.command.stdout(out).stderr(log).spawn().expect("ragbus starts");
-        Worker { child, http: self.http, log: self.log }
+        let child = self
+            .command
+            .stdout(out)
+            .stderr(log)
+            .spawn()
+            .expect("ragbus starts");
+        Worker {
+            child,
+            http: self.http,
+            log: self.log,
+        }
     }
 
     /// Started and ready.
@@ -84,7 +99,11 @@ impl Worker {
         let started = Instant::now();
         while self.readiness().await.0 != 200 {
             let gone = self.child.try_wait().expect("a child");
-            assert!(gone.is_none(), "the worker ended with {gone:?}: {}", self.log());
+            assert!(
+                gone.is_none(),
+                "the worker ended with {gone:?}: {}",
+                self.log()
+            );
             assert!(started.elapsed() < PATIENCE, "not ready: {}", self.log());
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
@@ -104,9 +123,12 @@ impl Worker {
     pub async fn metric(&self, name: &str) -> f64 {
         let text = self.metrics().await;
         let series = text.lines().filter(|line| {
-            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
         });
-        series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+        series
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
     }
 
     pub fn http(&self) -> SocketAddr {
@@ -136,14 +158,21 @@ impl Worker {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return status;
             }
-            assert!(started.elapsed() < patience, "still running: {}", self.log());
+            assert!(
+                started.elapsed() < patience,
+                "still running: {}",
+                self.log()
+            );
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     /// Waits until the log says this.
     pub async fn says(&self, text: &str) {
-        eventually(text, PATIENCE, || async { self.log().contains(text).then_some(()) }).await;
+        eventually(text, PATIENCE, || async {
+            self.log().contains(text).then_some(())
+        })
+        .await;
     }
 }
 
