@@ -26,6 +26,8 @@ async fn a_killed_nats_server_loses_and_doubles_nothing() {
         (service.nats.waiting("RAG_RESULT").await >= 10).then_some(())
     })
     .await;
+    let done = service.nats.waiting("RAG_RESULT").await;
+    assert!(done < DOCUMENTS as u64, "in the middle: {done}");
     service.nats.kill();
     eventually("the worker is not ready", PATIENCE, || async {
         (service.worker.readiness().await.0 == 503).then_some(())
