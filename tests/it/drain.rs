@@ -87,6 +87,48 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     assert_eq!(nats.waiting("RAG_DLQ").await, 0);
 }
 
+/// Requests keep coming while the worker goes away: each is answered by it, or by the server that nobody listens.
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_in_a_stream_of_requests_leaves_none_without_a_reply() {
+    const FLOW: usize = 6_000;
+    let service = Service::start().await;
+    let Service {
+        mut worker,
+        nats: _nats,
+        t1,
+        dir: _dir,
+    } = service;
+    let mut replies = t1
+        .client
+        .subscribe("_INBOX.t1.flow.*")
+        .await
+        .expect("subscribed");
+    let body = json!({ "getInfo": {} }).to_string();
+    for i in 0..FLOW {
+        let reply = format!("_INBOX.t1.flow.{i}");
+        let (sent, body) = (headers(&[JSON]), body.clone().into());
+        let client = &t1.client;
+        let publish = client.publish_with_reply_and_headers("rag.catalog.t1", reply, sent, body);
+        publish.await.expect("sent");
+        if i == FLOW / 6 {
+            worker.terminate();
+        }
+    }
+    let (mut answered, mut unheard) = (0, 0);
+    while answered + unheard < FLOW {
+        let next = tokio::time::timeout(GRACE, replies.next()).await;
+        let reply = next.unwrap_or_else(|_| {
+            panic!("{answered} answers, {unheard} without a worker, of {FLOW}")
+        });
+        match reply.expect("open").status {
+            Some(_) => unheard += 1,
+            None => answered += 1,
+        }
+    }
+    assert_eq!(worker.ended(GRACE).await.code(), Some(0));
+    assert!(answered > 0 && unheard > 0, "{answered} and {unheard}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_worker_on_a_data_folder_exits_2_and_says_why() {
     let service = Service::start().await;
