@@ -63,6 +63,12 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     let status = worker.ended(GRACE).await;
     assert_eq!(status.code(), Some(0), "{}", worker.log());
     assert!(worker.log().contains("\"drained\""), "{}", worker.log());
+    let log = worker.log();
+    let signal = log.find("\"draining\"").expect("said");
+    assert!(
+        log[signal..].contains("\"retrieved\""),
+        "requests were in work"
+    );
     let mut waiting = 0;
     for job in &jobs {
         waiting += u64::from(t1.result_message(job).await.is_none());
@@ -79,6 +85,48 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     let corpora = t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
     assert_eq!(corpora["corpora"][0]["documents"], JOBS + 1);
     assert_eq!(nats.waiting("RAG_DLQ").await, 0);
+}
+
+/// Requests keep coming while the worker goes away: each is answered by it, or by the server that nobody listens.
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_in_a_stream_of_requests_leaves_none_without_a_reply() {
+    const FLOW: usize = 6_000;
+    let service = Service::start().await;
+    let Service {
+        mut worker,
+        nats: _nats,
+        t1,
+        dir: _dir,
+    } = service;
+    let mut replies = t1
+        .client
+        .subscribe("_INBOX.t1.flow.*")
+        .await
+        .expect("subscribed");
+    let body = json!({ "getInfo": {} }).to_string();
+    for i in 0..FLOW {
+        let reply = format!("_INBOX.t1.flow.{i}");
+        let (sent, body) = (headers(&[JSON]), body.clone().into());
+        let client = &t1.client;
+        let publish = client.publish_with_reply_and_headers("rag.catalog.t1", reply, sent, body);
+        publish.await.expect("sent");
+        if i == FLOW / 6 {
+            worker.terminate();
+        }
+    }
+    let (mut answered, mut unheard) = (0, 0);
+    while answered + unheard < FLOW {
+        let next = tokio::time::timeout(GRACE, replies.next()).await;
+        let reply = next.unwrap_or_else(|_| {
+            panic!("{answered} answers, {unheard} without a worker, of {FLOW}")
+        });
+        match reply.expect("open").status {
+            Some(_) => unheard += 1,
+            None => answered += 1,
+        }
+    }
+    assert_eq!(worker.ended(GRACE).await.code(), Some(0));
+    assert!(answered > 0 && unheard > 0, "{answered} and {unheard}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -28,6 +28,9 @@ fn contents(version: u64, chunks: u64) -> Vec<String> {
 async fn of_20_copies_at_once_the_highest_sequence_wins() {
     let service = Service::start().await;
     let t1 = &service.t1;
+    // More chunks than any copy has: what a copy doesn't overwrite must go.
+    let before = t1.ingest(&put_chunks("c", "d", &contents(99, 8))).await;
+    assert_eq!(before["chunks"], 8);
     let publish = (0..20u64).map(|version| async move {
         let texts = contents(version, version % 5 + 1);
         let (job, sequence) = t1.publish(&put_chunks("c", "d", &texts)).await;

@@ -169,6 +169,17 @@ async fn a_replay_never_beats_a_newer_version_and_a_forged_origin_gains_nothing(
         "INDEXED"
     );
     assert_eq!(t1.contents("c", "d").await, ["the last text"]);
+    let delete = json!({ "corpus": "c", "deleteDocument": { "documentId": "d" } });
+    assert_eq!(t1.ingest(&delete).await["status"], "DELETED");
+    let (id, _) = t1
+        .publish_with(&replay, &put("c", "d", "the old text"))
+        .await;
+    assert_eq!(
+        t1.result(&id).await["status"],
+        "SUPERSEDED",
+        "a replay resurrects nothing"
+    );
+    assert!(t1.document("c", "d").await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]

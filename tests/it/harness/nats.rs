@@ -37,22 +37,8 @@ impl Nats {
     ) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let address = free_address();
-        let log = File::create(dir.path().join("nats.log")).expect("a log");
-        let mut command = Command::new(parts("bin/nats-server"));
-        command
-            .args([
-                "-a",
-                &address.ip().to_string(),
-                "-p",
-                &address.port().to_string(),
-            ])
-            .arg("-js")
-            .arg("-sd")
-            .arg(dir.path().join("js"))
-            .envs(env.iter().copied())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log);
+        let mut command = server(address, dir.path());
+        command.envs(env.iter().copied());
         if let Some(file) = &config {
             command.arg("-c").arg(file);
         }
@@ -63,14 +49,31 @@ impl Nats {
             dir,
             user,
         };
-        let log = nats.dir.path().join("nats.log");
+        nats.ready().await;
+        nats
+    }
+
+    async fn ready(&self) {
+        let log = self.dir.path().join("nats.log");
         eventually("nats-server answers", PATIENCE, || async {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
             assert!(!said.contains("[FTL]"), "nats-server: {said}");
             said.contains("Server is ready").then_some(())
         })
         .await;
-        nats
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("gone");
+    }
+
+    /// The same server (one without a configuration file) again, after a kill.
+    pub async fn restart(&mut self) {
+        let mut command = server(self.address, self.dir.path());
+        self.child = command.spawn().expect("nats-server starts");
+        self.ready().await;
     }
 
     pub fn url(&self) -> String {
@@ -134,6 +137,19 @@ impl Nats {
         }
         messages
     }
+}
+
+fn server(address: SocketAddr, dir: &Path) -> Command {
+    let log = File::create(dir.join("nats.log")).expect("a log");
+    let (host, port) = (address.ip().to_string(), address.port().to_string());
+    let mut command = Command::new(parts("bin/nats-server"));
+    command
+        .args(["-a", &host, "-p", &port, "-js", "-sd"])
+        .arg(dir.join("js"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log);
+    command
 }
 
 impl Drop for Nats {
