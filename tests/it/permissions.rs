@@ -51,7 +51,10 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
         String::from_utf8_lossy(&set_up.stderr)
     );
     let worker = WorkerSetup::new(&nats.url_of("worker", "worker-secret"), dir.path())
-        .env("RAGBUS__NATS__REPLY_PREFIXES", "_INBOX.{tenant}.,_R_.")
+        .env(
+            "RAGBUS__NATS__REPLY_PREFIXES",
+            "_INBOX.{tenant}.,_INBOX_OPS.,_R_.",
+        )
         .start()
         .await;
     let t1 = Caller::connected(nats.user("t1", "tenant-secret"), &nats.address(), "t1").await;
@@ -78,8 +81,8 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
     let bad = t1.ingest(&put("c", "bad\u{1}id", "x")).await;
     assert_eq!(bad["status"], "FAILED", "dead letters can be written");
     assert_eq!(nats.waiting("RAG_DLQ").await, 1);
-    let admin = nats.client().await;
-    let found = admin
+    let operator = nats.operator().await;
+    let found = operator
         .request("$SRV.PING.ragbus", "".into())
         .await
         .expect("operators find workers");

@@ -27,8 +27,8 @@ use crate::model::TenantId;
 use crate::telemetry::Metrics;
 use crate::wire::{Encoding, encode, error_response};
 
-/// Time for the server to confirm that nothing more comes.
-const DRAIN: Duration = Duration::from_secs(3);
+/// So long without a message, and nothing more comes.
+const SILENCE: Duration = Duration::from_secs(3);
 const OVERLOAD_RETRY: Duration = Duration::from_millis(200);
 
 /// One request, as far as it is the same for all endpoints.
@@ -173,8 +173,7 @@ impl Responder {
                     None => break,
                 },
                 () = stop.cancelled() => {
-                    // What the server has sent us already still arrives, then the stream ends. Without a server it never does.
-                    let _ = tokio::time::timeout(DRAIN, self.drained()).await;
+                    self.drained().await;
                     break;
                 }
             }
@@ -183,11 +182,12 @@ impl Responder {
         let _ = tokio::time::timeout(grace, self.tasks.wait()).await;
     }
 
+    /// What the server has sent us already still arrives, then the stream ends. Without a server it never does: a silence is
+    /// the end too.
     async fn drained(&mut self) {
-        if self.subscriber.drain().await.is_ok() {
-            while let Some(message) = self.subscriber.next().await {
-                self.accept(message);
-            }
+        let _ = tokio::time::timeout(SILENCE, self.subscriber.drain()).await;
+        while let Ok(Some(message)) = tokio::time::timeout(SILENCE, self.subscriber.next()).await {
+            self.accept(message);
         }
     }
 

@@ -98,11 +98,23 @@ impl Nats {
 
     /// A client with the server's widest rights.
     pub async fn client(&self) -> Client {
-        let options = match &self.user {
+        self.widest()
+            .connect(self.address())
+            .await
+            .expect("connects")
+    }
+
+    /// The same with an inbox that depends on no tenant: where prefixes are strict, `$SRV` is answered only there.
+    pub async fn operator(&self) -> Client {
+        let options = self.widest().custom_inbox_prefix("_INBOX_OPS");
+        options.connect(self.address()).await.expect("connects")
+    }
+
+    fn widest(&self) -> ConnectOptions {
+        match &self.user {
             Some((user, password)) => self.user(user, password),
             None => ConnectOptions::new(),
-        };
-        options.connect(self.address()).await.expect("connects")
+        }
     }
 
     pub async fn jetstream(&self) -> Context {
