@@ -19,6 +19,7 @@ use crate::wire::{ingest_result, job_result, v1};
 const PUBLISHERS: usize = 16;
 /// Without any result for so long, results are looked up: a message may have been lost on the way.
 const QUIET: Duration = Duration::from_secs(5);
+const TELL_PROGRESS: Duration = Duration::from_secs(5);
 const TELL_QUIET: Duration = Duration::from_secs(60);
 /// Without any news for so long, waiting ends.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -141,6 +142,7 @@ pub(super) struct Report {
     warnings: u64,
     failures: Vec<(String, String)>,
     told_quiet: Option<Instant>,
+    told_progress: Instant,
 }
 
 impl Report {
@@ -160,11 +162,22 @@ impl Report {
             warnings: 0,
             failures: Vec::new(),
             told_quiet: None,
+            told_progress: Instant::now(),
+        }
+    }
+
+    /// One more document: a bar on a terminal, now and then a plain line elsewhere.
+    fn advance(&mut self) {
+        self.bar.inc(1);
+        if self.bar.is_hidden() && self.told_progress.elapsed() >= TELL_PROGRESS {
+            self.told_progress = Instant::now();
+            let total = self.bar.length().unwrap_or_default();
+            eprintln!("{} of {total} documents", self.bar.position());
         }
     }
 
     fn ended(&mut self, name: &str, result: &IngestResult) -> Result<()> {
-        self.bar.inc(1);
+        self.advance();
         let status = status_name(result.status);
         *self.statuses.entry(status).or_default() += 1;
         self.chunks += u64::from(result.chunks);
@@ -186,7 +199,7 @@ impl Report {
     }
 
     fn failed(&mut self, name: &str, why: &str) {
-        self.bar.inc(1);
+        self.advance();
         *self.statuses.entry("FAILED").or_default() += 1;
         self.failures.push((name.to_owned(), why.to_owned()));
     }
