@@ -8,13 +8,12 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::args::{BenchArgs, BenchCommand, BenchRetrieveArgs};
-use super::files::Source;
 use super::ingest::{Report, carry_out};
 use super::{bench_ingest, context, output};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::transport::nats::{Client, Reply};
-use crate::wire::v1::{self, ingest_request::Operation};
+use crate::wire::v1;
 
 const TENANT: &str = "bench";
 const CORPUS: &str = "retrieve";
@@ -42,7 +41,9 @@ async fn retrieve(config: &Config, args: &BenchRetrieveArgs) -> Result<ExitCode>
     let tenant = context::tenant(TENANT)?;
     let (client, connection) = context::client(config, &tenant).await?;
     let mut report = Report::new(DOCUMENTS, false);
-    let sources = (0..DOCUMENTS).map(source).collect();
+    let sources = (0..DOCUMENTS)
+        .map(|number| bench_ingest::source(CORPUS, number, bench_ingest::text(number as u64, 120)))
+        .collect();
     carry_out(&client, sources, &mut report).await?;
     report.finish(Duration::ZERO)?;
     open_loop(&client, args.rate, WARM_UP).await?;
@@ -54,26 +55,6 @@ async fn retrieve(config: &Config, args: &BenchRetrieveArgs) -> Result<ExitCode>
     } else {
         ExitCode::from(1)
     })
-}
-
-fn source(number: usize) -> Source {
-    let id = format!("bench-{number}");
-    let put = v1::PutDocument {
-        document_id: id.clone(),
-        body: Some(v1::put_document::Body::Text(bench_ingest::text(
-            number as u64,
-            120,
-        ))),
-        ..v1::PutDocument::default()
-    };
-    let operation = Some(Operation::PutDocument(put));
-    Source {
-        name: id,
-        job: Ok(v1::IngestRequest {
-            corpus: CORPUS.to_owned(),
-            operation,
-        }),
-    }
 }
 
 /// Sends at fixed times whatever comes back; latency counts from the time a request was due.

@@ -114,24 +114,28 @@ async fn models_alone(
     Ok(took)
 }
 
+/// A document of plain text.
+pub(super) fn source(corpus: &str, number: usize, text: String) -> Source {
+    let id = format!("bench-{number}");
+    let put = v1::PutDocument {
+        document_id: id.clone(),
+        body: Some(v1::put_document::Body::Text(text)),
+        ..v1::PutDocument::default()
+    };
+    let operation = Some(Operation::PutDocument(put));
+    let corpus = corpus.to_owned();
+    Source {
+        name: id,
+        job: Ok(v1::IngestRequest { corpus, operation }),
+    }
+}
+
 async fn through_service(client: &Client, texts: Vec<String>) -> Result<Duration> {
     let mut report = Report::new(texts.len(), false);
-    let sources = texts.into_iter().enumerate().map(|(number, text)| {
-        let id = format!("bench-{number}");
-        let put = v1::PutDocument {
-            document_id: id.clone(),
-            body: Some(v1::put_document::Body::Text(text)),
-            ..v1::PutDocument::default()
-        };
-        let operation = Some(Operation::PutDocument(put));
-        Source {
-            name: id,
-            job: Ok(v1::IngestRequest {
-                corpus: CORPUS.to_owned(),
-                operation,
-            }),
-        }
-    });
+    let sources = texts
+        .into_iter()
+        .enumerate()
+        .map(|(number, text)| source(CORPUS, number, text));
     let sources = sources.collect();
     let started = Instant::now();
     carry_out(client, sources, &mut report).await?;
