@@ -47,7 +47,7 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
         );
         publish.await.expect("sent");
     }
-    t1.client.flush().await.expect("the server has them");
+    t1.round_trip().await;
     worker.terminate();
     let mut answered = std::collections::HashSet::new();
     while answered.len() < REQUESTS {
@@ -55,6 +55,7 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
         let reply = next
             .unwrap_or_else(|_| panic!("only {} replies", answered.len()))
             .expect("open");
+        assert_eq!(reply.status, None, "a worker got it and didn't answer");
         let subject = reply.subject.to_string();
         let answer = Answer::of(reply);
         assert!(matches!(answer.code, 0 | 503), "{}", answer.json());

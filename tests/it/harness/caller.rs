@@ -6,6 +6,7 @@ use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, HeaderMap, Message, Request};
 use bytes::Bytes;
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::{Nats, PATIENCE, eventually};
@@ -86,6 +87,19 @@ impl Caller {
             jetstream,
             tenant: tenant.to_owned(),
         }
+    }
+
+    /// When this returns, the server has dealt with everything sent before. (`flush` only empties our own buffer.)
+    pub async fn round_trip(&self) {
+        let own = format!("_INBOX.{}.round.{}", self.tenant, name());
+        let mut echo = self
+            .client
+            .subscribe(own.clone())
+            .await
+            .expect("subscribed");
+        self.client.publish(own, "".into()).await.expect("sent");
+        let echoed = tokio::time::timeout(PATIENCE, echo.next()).await;
+        assert!(echoed.is_ok_and(|message| message.is_some()), "no echo");
     }
 
     /// Any request; `None` when nobody answers in time.

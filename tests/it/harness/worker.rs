@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -64,7 +65,10 @@ impl WorkerSetup {
 
     /// Started; whether it gets ready is another matter.
     pub fn spawn(mut self) -> Worker {
-        let log = File::create(&self.log).expect("a log");
+        let mut options = File::options();
+        let log = options.create(true).append(true).read(true);
+        let log = log.open(&self.log).expect("a log");
+        let kept = log.try_clone().expect("a log");
         let out = log.try_clone().expect("a log");
         let child = self
             .command
@@ -75,7 +79,7 @@ impl WorkerSetup {
         Worker {
             child,
             http: self.http,
-            log: self.log,
+            log: kept,
         }
     }
 
@@ -91,7 +95,8 @@ impl WorkerSetup {
 pub struct Worker {
     child: Child,
     http: SocketAddr,
-    log: PathBuf,
+    /// Held open: it can be read when its folder is gone already.
+    log: File,
 }
 
 impl Worker {
@@ -136,7 +141,10 @@ impl Worker {
     }
 
     pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
+        let length = self.log.metadata().map_or(0, |meta| meta.len());
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
+        let read = self.log.read_at(&mut bytes, 0).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
     /// `kill -9`.
@@ -182,8 +190,8 @@ impl Drop for Worker {
         let _ = self.child.wait();
         if std::thread::panicking() {
             let log = self.log();
-            let tail: Vec<&str> = log.lines().rev().take(15).collect();
-            eprintln!("--- end of {}:", self.log.display());
+            let tail: Vec<&str> = log.lines().rev().take(40).collect();
+            eprintln!("--- end of the worker's log:");
             tail.iter().rev().for_each(|line| eprintln!("{line}"));
         }
     }
