@@ -323,22 +323,35 @@ fn observe(opened: &Opened, metrics: &Metrics, stop: &CancellationToken) {
     });
 }
 
-/// Compares what the registry says is live with what the store holds, and says where they differ.
-async fn compare(parts: &WorkerParts) -> Result<()> {
-    for (corpus, entry) in parts.registry.all_corpora().await? {
-        let at = parts.tenancy.place(&corpus, entry.generation);
-        let stored = parts.store.count(&at).await?;
-        if stored != entry.chunks {
-            tracing::warn!(
-                tenant = %corpus.tenant,
-                corpus = %corpus.corpus,
+/// Compares what the registry says is live with what the store holds, beside the service: a damaged corpus fails only the
+/// calls it concerns.
+async fn compare(
+    registry: Arc<dyn DocumentRegistry>,
+    store: Arc<dyn VectorStore>,
+    tenancy: TenancyStrategy,
+) {
+    let corpora = match registry.all_corpora().await {
+        Ok(corpora) => corpora,
+        Err(error) => {
+            return tracing::warn!(error = %error.chain(), "registry and store can't be compared");
+        }
+    };
+    for (corpus, entry) in corpora {
+        let (tenant, name) = (corpus.tenant.as_str(), corpus.corpus.as_str());
+        match store.count(&tenancy.place(&corpus, entry.generation)).await {
+            Ok(stored) if stored == entry.chunks => {}
+            Ok(stored) => tracing::warn!(
+                tenant,
+                corpus = name,
                 registry_chunks = entry.chunks,
                 stored_points = stored,
-                "registry and store differ: jobs that are still to be redelivered mend themselves"
-            );
+                "registry and store differ: jobs in work explain it, else put the corpus' documents again after deleting it"
+            ),
+            Err(error) => {
+                tracing::error!(tenant, corpus = name, error = %error.chain(), "a corpus can't be read")
+            }
         }
     }
-    Ok(())
 }
 
 /// A worker from its configuration to its end.
@@ -377,7 +390,11 @@ pub async fn run_worker(
             }
         }
         let parts = parts(config, &opened, connection, worker, metrics, health.clone())?;
-        compare(&parts).await?;
+        tokio::spawn(compare(
+            Arc::clone(&parts.registry),
+            Arc::clone(&parts.store),
+            parts.tenancy,
+        ));
         serve(parts, &roles(config), stop).await
     }
     .await;

@@ -68,24 +68,31 @@ pub(super) async fn carry_out(
         .buffer_unordered(PUBLISHERS);
     let mut published = std::pin::pin!(published.fuse());
     let mut last_news = Instant::now();
+    let mut look = tokio::time::interval(QUIET);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             Some((name, outcome)) = published.next() => match outcome {
                 Ok(receipt) => match early.remove(receipt.job_id.as_str()) {
                     Some(result) => report.ended(&name, &result)?,
-                    None => { waiting.insert(receipt.job_id.as_str().to_owned(), name); }
+                    None => {
+                        last_news = Instant::now();
+                        waiting.insert(receipt.job_id.as_str().to_owned(), name);
+                    }
                 },
                 Err(error) => report.failed(&name, &error.chain()),
             },
-            Some(result) = results.next() => {
-                last_news = Instant::now();
-                match waiting.remove(&result.job_id) {
-                    Some(name) => report.ended(&name, &result)?,
-                    None => { early.insert(result.job_id.clone(), result); }
+            // Results of other callers of this tenant come too.
+            Some(result) = results.next() => match waiting.remove(&result.job_id) {
+                Some(name) => {
+                    last_news = Instant::now();
+                    report.ended(&name, &result)?;
                 }
-            }
-            () = tokio::time::sleep(QUIET), if !waiting.is_empty() => {
-                if looked_up(client, &mut waiting, report).await? {
+                None if !published.is_done() => { early.insert(result.job_id.clone(), result); }
+                None => {}
+            },
+            _ = look.tick(), if !waiting.is_empty() => {
+                if last_news.elapsed() >= QUIET && looked_up(client, &mut waiting, report).await? {
                     last_news = Instant::now();
                 }
                 report.quiet(last_news.elapsed());

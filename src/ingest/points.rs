@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::hashing::PutHashes;
 use super::{chunk_id, content_hash, cut};
 use crate::error::{Error, Result};
 use crate::model::{
-    Chunk, ChunkId, CorpusRef, DocumentId, Metadata, PutBody, PutChunks, PutDocument, Span,
+    Chunk, ChunkId, CorpusRef, DocumentId, Hashes, Metadata, PutBody, PutChunks, PutDocument, Span,
     SparseVector, StoredChunk, Timestamp,
 };
 use crate::spi::{
-    DenseEncoder, DocumentParser, Encoded, Point, Priority, Role, SparseEncoder, TextEncoding,
-    TokenCounter, Vectors,
+    DenseEncoder, DocumentParser, Encoded, ParsedDocument, Point, Priority, Role, SparseEncoder,
+    TextEncoding, TokenCounter, Vectors,
 };
 
 /// Chunks as they are stored, before they have vectors.
@@ -38,28 +39,69 @@ impl Put {
     }
 }
 
-/// Step 2 without the models: parse and cut. Runs on a blocking thread.
-pub(super) fn prepare(
-    corpus: &CorpusRef,
-    put: &Put,
-    sequence: u64,
-    longest: u32,
+/// A put whose body is readable, with the hashes that decide what it changes.
+#[derive(Debug)]
+pub(super) struct Readable {
+    put: Put,
+    pub hashes: Hashes,
+    /// Of a document: its text. Of chunks: themselves, cleaned.
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Text(ParsedDocument),
+    Chunks(Vec<Chunk>, Vec<String>),
+}
+
+impl Readable {
+    pub(super) fn document(&self) -> &DocumentId {
+        self.put.document()
+    }
+}
+
+/// Before step 1, so that a body that can't be read changes nothing. Runs on a blocking thread.
+pub(super) fn read(
+    put: Put,
+    models: (&str, &str),
     parser: &dyn DocumentParser,
-    tokens: &dyn TokenCounter,
-) -> Result<Prepared> {
-    let (chunks, expires_at, warnings) = match put {
-        Put::Document(put) => {
-            let (chunks, warnings) = cut_document(put, longest, parser, tokens)?;
-            (chunks, put.expires_at, warnings)
-        }
-        Put::Chunks(put) => {
-            let (chunks, warnings) = own_chunks(put, parser)?;
-            (chunks, put.expires_at, warnings)
+) -> Result<Readable> {
+    let (body, hashes) = match &put {
+        Put::Document(document) => (
+            Body::Text(parse(document, parser)?),
+            document.hashes(models),
+        ),
+        Put::Chunks(chunks) => {
+            let (cleaned, warnings) = own_chunks(chunks, parser)?;
+            (Body::Chunks(cleaned, warnings), chunks.hashes(models))
         }
     };
+    Ok(Readable { put, hashes, body })
+}
+
+/// Step 2 without the models: cut. Runs on a blocking thread.
+pub(super) fn prepare(
+    corpus: &CorpusRef,
+    readable: &Readable,
+    sequence: u64,
+    longest: u32,
+    tokens: &dyn TokenCounter,
+) -> Result<Prepared> {
+    let (chunks, warnings) = match (&readable.put, &readable.body) {
+        (Put::Document(put), Body::Text(text)) => cut_document(put, text, longest, tokens)?,
+        (_, Body::Chunks(chunks, warnings)) => (chunks.clone(), warnings.clone()),
+        (Put::Chunks(_), Body::Text(_)) => {
+            return Err(Error::internal("chunks were read as a text"));
+        }
+    };
+    let expires_at = match &readable.put {
+        Put::Document(put) => put.expires_at,
+        Put::Chunks(put) => put.expires_at,
+    };
+    let document = readable.document();
     let stored = chunks.into_iter().map(|chunk| StoredChunk {
-        id: chunk_id(corpus, put.document(), chunk.ordinal),
-        document_id: put.document().clone(),
+        id: chunk_id(corpus, document, chunk.ordinal),
+        document_id: document.clone(),
         sequence,
         content_hash: content_hash(&chunk.content),
         chunk,
@@ -71,22 +113,25 @@ pub(super) fn prepare(
     })
 }
 
-fn cut_document(
-    put: &PutDocument,
-    longest: u32,
-    parser: &dyn DocumentParser,
-    tokens: &dyn TokenCounter,
-) -> Result<(Vec<Chunk>, Vec<String>)> {
+fn parse(put: &PutDocument, parser: &dyn DocumentParser) -> Result<ParsedDocument> {
     let body = match &put.body {
         PutBody::Text(text) => text.as_bytes(),
         PutBody::Data(data) => data,
     };
-    let parsed = parser.parse(body, &put.media_type, &put.file_name)?;
-    let pieces = cut(&parsed.text, parsed.kind, put.chunking, longest, tokens)?;
-    let mut warnings = parsed.warnings;
-    if pieces.is_empty() && !body.is_empty() {
-        warnings.push("the body has no text".to_owned());
+    let mut parsed = parser.parse(body, &put.media_type, &put.file_name)?;
+    if parsed.text.trim().is_empty() && !body.is_empty() {
+        parsed.warnings.push("the body has no text".to_owned());
     }
+    Ok(parsed)
+}
+
+fn cut_document(
+    put: &PutDocument,
+    parsed: &ParsedDocument,
+    longest: u32,
+    tokens: &dyn TokenCounter,
+) -> Result<(Vec<Chunk>, Vec<String>)> {
+    let pieces = cut(&parsed.text, parsed.kind, put.chunking, longest, tokens)?;
     let chunks = (0u32..).zip(pieces).map(|(ordinal, (start, piece))| {
         let (start, end) = parsed.offsets.span(start, start + piece.len());
         Chunk {
@@ -96,7 +141,7 @@ fn cut_document(
             metadata: put.metadata.clone(),
         }
     });
-    Ok((chunks.collect(), warnings))
+    Ok((chunks.collect(), parsed.warnings.clone()))
 }
 
 /// A body fits into a message, far below 4 GiB.

@@ -10,12 +10,11 @@ use std::time::Instant;
 use async_trait::async_trait;
 use futures::stream::{self, TryStreamExt};
 
-use super::hashing::PutHashes;
-use super::points::{Embedder, Losses, Prepared, Put, prepare};
+use super::points::{Embedder, Losses, Prepared, Put, Readable, prepare, read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    ChunkId, CollectionSchema, CorpusRef, Decision, Distance, DocumentId, Finish, Hashes,
-    IngestJob, IngestOperation, IngestResult, IngestStatus, SCHEMA_VERSION, Written,
+    ChunkId, CollectionSchema, CorpusRef, Decision, Distance, DocumentId, Finish, IngestJob,
+    IngestOperation, IngestResult, IngestStatus, SCHEMA_VERSION, Written,
 };
 use crate::spi::{
     Begun, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, Point, SparseEncoder,
@@ -26,6 +25,7 @@ use crate::tenancy::{Placement, TenancyStrategy};
 /// A generation changes only when a whole corpus is deleted or rebuilt: more restarts than this are a bug.
 const MAX_RESTARTS: usize = 8;
 const FENCE_PAGE: u32 = 256;
+const DROPPED_AGAIN: usize = 4;
 const FENCE_CONCURRENCY: usize = 16;
 
 /// What an ingest processor is made of.
@@ -90,14 +90,8 @@ impl IngestProcessor {
     /// nothing.
     pub async fn process(&self, job: &IngestJob) -> Result<IngestResult> {
         match &job.operation {
-            IngestOperation::PutDocument(put) => {
-                let hashes = put.hashes(self.models());
-                self.put(job, Put::Document(put.clone()), hashes).await
-            }
-            IngestOperation::PutChunks(put) => {
-                let hashes = put.hashes(self.models());
-                self.put(job, Put::Chunks(put.clone()), hashes).await
-            }
+            IngestOperation::PutDocument(put) => self.put(job, Put::Document(put.clone())).await,
+            IngestOperation::PutChunks(put) => self.put(job, Put::Chunks(put.clone())).await,
             IngestOperation::DeleteDocument(document) => self.delete(job, document).await,
             IngestOperation::DeleteCorpus => self.delete_corpus(job).await,
         }
@@ -120,26 +114,35 @@ impl IngestProcessor {
         self.parts.observer.reached(step).await;
     }
 
-    async fn put(&self, job: &IngestJob, put: Put, hashes: Hashes) -> Result<IngestResult> {
-        let put = Arc::new(put);
+    async fn put(&self, job: &IngestJob, put: Put) -> Result<IngestResult> {
+        let readable = Arc::new(self.read(put).await.map_err(|e| e.at_stage("parse"))?);
         for _ in 0..MAX_RESTARTS {
-            if let Some(result) = self.put_once(job, &put, &hashes).await? {
+            if let Some(result) = self.put_once(job, &readable).await? {
                 return Ok(result);
             }
         }
         Err(Error::internal("the corpus' generation changed too often"))
     }
 
+    #[tracing::instrument(target = "ragbus", name = "parse", skip_all)]
+    async fn read(&self, put: Put) -> Result<Readable> {
+        let (dense, sparse) = (
+            self.schema.dense_model.clone(),
+            self.schema.sparse_model.clone(),
+        );
+        let parser = Arc::clone(&self.parts.parser);
+        blocking(move || read(put, (&dense, &sparse), &*parser)).await
+    }
+
     /// `None`: the generation changed under the write; start again.
     async fn put_once(
         &self,
         job: &IngestJob,
-        put: &Arc<Put>,
-        hashes: &Hashes,
+        readable: &Arc<Readable>,
     ) -> Result<Option<IngestResult>> {
         let mut clock = Clock::start();
         let mut template = job.template();
-        let document = put.document();
+        let (document, hashes) = (readable.document(), &readable.hashes);
         let begun = self
             .parts
             .registry
@@ -163,10 +166,10 @@ impl IngestProcessor {
             IngestStatus::Indexed
         };
         let prepared = self
-            .prepared(job, put)
+            .prepared(job, readable)
             .await
-            .map_err(|e| e.at_stage("parse"))?;
-        clock.lap("parse");
+            .map_err(|e| e.at_stage("chunk"))?;
+        clock.lap("chunk");
         template.warnings.clone_from(&prepared.warnings);
         let expires_at = prepared.expires_at;
         let (points, losses) = self.embedded(&at, prepared, keep).await?;
@@ -191,21 +194,13 @@ impl IngestProcessor {
         self.committed(job, &at, document, &written).await
     }
 
-    #[tracing::instrument(target = "ragbus", name = "parse", skip_all)]
-    async fn prepared(&self, job: &IngestJob, put: &Arc<Put>) -> Result<Prepared> {
-        let (corpus, put, sequence) = (job.corpus.clone(), Arc::clone(put), job.sequence);
+    #[tracing::instrument(target = "ragbus", name = "chunk", skip_all)]
+    async fn prepared(&self, job: &IngestJob, readable: &Arc<Readable>) -> Result<Prepared> {
+        let (corpus, readable, sequence) = (job.corpus.clone(), Arc::clone(readable), job.sequence);
         let info = self.parts.dense.info();
         let longest = info.max_tokens.saturating_sub(info.special_tokens);
-        let (parser, tokens) = (
-            Arc::clone(&self.parts.parser),
-            Arc::clone(&self.parts.tokens),
-        );
-        let span = tracing::Span::current();
-        tokio::task::spawn_blocking(move || {
-            span.in_scope(|| prepare(&corpus, &put, sequence, longest, &*parser, &*tokens))
-        })
-        .await
-        .map_err(|e| Error::internal("parsing panicked").caused_by(e))?
+        let tokens = Arc::clone(&self.parts.tokens);
+        blocking(move || prepare(&corpus, &readable, sequence, longest, &*tokens)).await
     }
 
     #[tracing::instrument(target = "ragbus", name = "embed", skip_all)]
@@ -340,12 +335,12 @@ impl IngestProcessor {
             .retire_generation(&job.corpus, job.sequence)
             .await?
         {
-            let at = self.place(&job.corpus, generation);
-            self.parts
-                .store
-                .drop_generation(&at)
-                .await
-                .map_err(|e| e.at_stage("clean"))?;
+            // A crash may have come between an earlier raise and its drop: a few older ones are dropped again.
+            for old in (1..=generation).rev().take(DROPPED_AGAIN) {
+                let at = self.place(&job.corpus, old);
+                let dropped = self.parts.store.drop_generation(&at).await;
+                dropped.map_err(|e| e.at_stage("clean"))?;
+            }
         }
         self.reached(IngestStep::Cleaned).await;
         Ok(fenced.result)
@@ -363,6 +358,16 @@ impl IngestProcessor {
         }
         Ok(())
     }
+}
+
+/// Runs work on a blocking thread, inside the current span.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let span = tracing::Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(work))
+        .await
+        .map_err(|e| Error::internal("reading a document panicked").caused_by(e))?
 }
 
 /// Milliseconds by stage.

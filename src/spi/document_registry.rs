@@ -151,6 +151,15 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
         document: &DocumentId,
     ) -> Result<Option<DocumentEntry>>;
 
+    /// Notes that a redelivery of the job begins; returns how many began before and never ended in order: crashes.
+    async fn job_started(&self, tenant: &TenantId, stream_sequence: u64) -> Result<u32>;
+
+    /// Takes back one start: the job was given back in order.
+    async fn job_given_back(&self, tenant: &TenantId, stream_sequence: u64) -> Result<()>;
+
+    /// Forgets the job's starts: it has ended.
+    async fn job_ended(&self, tenant: &TenantId, stream_sequence: u64) -> Result<()>;
+
     /// The highest sequence any row, claim or fence holds; 0 when there is none.
     async fn highest_sequence(&self) -> Result<u64>;
 

@@ -2,7 +2,7 @@
 //!
 //! | name | unit | labels | meaning |
 //! |---|---|---|---|
-//! | `ragbus.ingest.jobs` | 1 | `outcome` | ingest jobs that ended: a status, or `retried:<kind>` |
+//! | `ragbus.ingest.jobs` | 1 | `outcome` | deliveries that ended: a status, `failed`, `retried`, or `given_back` (at a shutdown) |
 //! | `ragbus.ingest.duration` | s | `outcome` | time from delivery to acknowledgement |
 //! | `ragbus.ingest.in_flight` | 1 | | jobs in work |
 //! | `ragbus.ingest.paused` | 1 | | 1 while pulling pauses because a dependency is down |

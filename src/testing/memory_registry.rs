@@ -83,6 +83,7 @@ impl Corpus {
 #[derive(Debug, Default)]
 pub struct MemoryRegistry {
     corpora: Mutex<BTreeMap<CorpusRef, Corpus>>,
+    starts: Mutex<BTreeMap<(TenantId, u64), u32>>,
 }
 
 impl MemoryRegistry {
@@ -259,6 +260,27 @@ impl DocumentRegistry for MemoryRegistry {
         Ok(self
             .existing(corpus, |entry| entry.document(document))
             .flatten())
+    }
+
+    async fn job_started(&self, tenant: &TenantId, stream_sequence: u64) -> Result<u32> {
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = starts.entry((tenant.clone(), stream_sequence)).or_default();
+        *count += 1;
+        Ok(*count - 1)
+    }
+
+    async fn job_given_back(&self, tenant: &TenantId, stream_sequence: u64) -> Result<()> {
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = starts.get_mut(&(tenant.clone(), stream_sequence)) {
+            *count = count.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    async fn job_ended(&self, tenant: &TenantId, stream_sequence: u64) -> Result<()> {
+        let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        starts.remove(&(tenant.clone(), stream_sequence));
+        Ok(())
     }
 
     async fn highest_sequence(&self) -> Result<u64> {

@@ -20,7 +20,7 @@ use crate::transport::nats::{
 use crate::wire::{IngestLimits, RetrieveRules};
 
 /// Time for work in flight after the signal to stop.
-const GRACE: Duration = Duration::from_secs(25);
+const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
 
 /// What a worker can do.
@@ -85,10 +85,10 @@ fn check_delays(limit: Duration) -> Result<()> {
     ))
 }
 
-/// Serves until `stop`, then ends cleanly. The connection is closed when this returns.
+/// Serves until `stop`, or until a role ends by itself; then ends cleanly. The connection is closed when this returns.
 ///
 /// # Errors
-/// `DependencyFailed` when a subscription is refused; `InvalidField` when redeliveries could overtake the store's writes.
+/// `Internal` when a role ended by itself; /// `DependencyFailed` when a subscription is refused; `InvalidField` when redeliveries could overtake the store's writes.
 pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) -> Result<()> {
     check_delays(parts.store.write_limit())?;
     let mut running = tokio::task::JoinSet::new();
@@ -122,19 +122,27 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         served,
     );
     let found = stop.clone();
-    running.spawn(async move {
+    let discovered = tokio::spawn(async move {
         if let Err(error) = discovery.run(found).await {
             tracing::warn!(error = %error.chain(), "workers can't be discovered");
         }
     });
-    stop.cancelled().await;
+    let died = tokio::select! {
+        () = stop.cancelled() => false,
+        Some(_) = running.join_next() => true,
+    };
+    stop.cancel();
     parts
         .health
         .set("draining", Some("the worker is going away".to_owned()));
     tracing::info!("draining");
     while running.join_next().await.is_some() {}
+    discovered.abort();
     parts.connection.close().await;
     tracing::info!("drained");
+    if died {
+        return Err(Error::internal("a role ended by itself"));
+    }
     Ok(())
 }
 

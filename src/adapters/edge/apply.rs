@@ -303,5 +303,6 @@ fn answer_all(jobs: Vec<Job>, error: &Error) {
 
 /// The same error for another waiter.
 fn again(error: &Error) -> Error {
-    Error::new(error.kind(), error.chain())
+    // The same text for every job that shared the write; causes may name files and stay in logs.
+    Error::new(error.kind(), error.message()).caused_by(error.chain())
 }

@@ -257,6 +257,41 @@ impl DocumentRegistry for SqliteRegistry {
         self.find_document(corpus, document).await
     }
 
+    async fn job_started(&self, tenant: &TenantId, stream_sequence: u64) -> Result<u32> {
+        let row = sqlx::query(
+            "INSERT INTO job_starts (tenant, sequence, starts) VALUES (?, ?, 1) \
+             ON CONFLICT (tenant, sequence) DO UPDATE SET starts = starts + 1 RETURNING starts - 1 AS before",
+        )
+        .bind(tenant.as_str())
+        .bind(to_sql(stream_sequence))
+        .fetch_one(&self.writer)
+        .await
+        .map_err(sql_failed)?;
+        super::rows::small(&row, "before")
+    }
+
+    async fn job_given_back(&self, tenant: &TenantId, stream_sequence: u64) -> Result<()> {
+        sqlx::query(
+            "UPDATE job_starts SET starts = MAX(starts - 1, 0) WHERE tenant = ? AND sequence = ?",
+        )
+        .bind(tenant.as_str())
+        .bind(to_sql(stream_sequence))
+        .execute(&self.writer)
+        .await
+        .map(|_| ())
+        .map_err(sql_failed)
+    }
+
+    async fn job_ended(&self, tenant: &TenantId, stream_sequence: u64) -> Result<()> {
+        sqlx::query("DELETE FROM job_starts WHERE tenant = ? AND sequence = ?")
+            .bind(tenant.as_str())
+            .bind(to_sql(stream_sequence))
+            .execute(&self.writer)
+            .await
+            .map(|_| ())
+            .map_err(sql_failed)
+    }
+
     async fn highest_sequence(&self) -> Result<u64> {
         let row = sqlx::query(
             "SELECT MAX(COALESCE((SELECT MAX(MAX(sequence, claimed)) FROM documents), 0), \

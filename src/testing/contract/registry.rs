@@ -403,3 +403,30 @@ pub async fn transactions_do_not_tear(registry: Registry) {
     assert_eq!((entry.sequence, entry.live, entry.chunks), (32, 32, 32));
     registry.health().await.expect("healthy");
 }
+
+/// Starts that never ended in order are crashes; what is given back or ended is none.
+pub async fn crashes_are_counted(registry: Registry) {
+    let (tenant, other) = (corpus_of("acme").tenant, corpus_of("other").tenant);
+    let job = u64::from(Uuid::new_v4().as_fields().0);
+    let start = |tenant: &TenantId| {
+        let (registry, tenant) = (registry.clone(), tenant.clone());
+        async move { registry.job_started(&tenant, job).await.expect("counts") }
+    };
+    assert_eq!((start(&tenant).await, start(&tenant).await), (0, 1));
+    registry
+        .job_given_back(&tenant, job)
+        .await
+        .expect("gives back");
+    registry
+        .job_given_back(&tenant, job)
+        .await
+        .expect("gives back");
+    registry
+        .job_given_back(&tenant, job)
+        .await
+        .expect("never below none");
+    assert_eq!((start(&tenant).await, start(&tenant).await), (0, 1));
+    assert_eq!(start(&other).await, 0, "another tenant's job");
+    registry.job_ended(&tenant, job).await.expect("ends");
+    assert_eq!(start(&tenant).await, 0);
+}

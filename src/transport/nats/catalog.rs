@@ -1,6 +1,7 @@
 //! `rag.catalog.<tenant>`: what a tenant has, and what became of a job.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_nats::jetstream::stream::{DirectGetErrorKind, Stream};
 use async_trait::async_trait;
@@ -108,12 +109,11 @@ impl CatalogEndpoint {
         })
     }
 
+    /// The store knows whether a corpus exists, without counting anything.
     async fn existing(&self, corpus: &CorpusRef) -> Result<()> {
-        let corpora = self.parts.registry.corpora(&corpus.tenant).await?;
-        if corpora.iter().any(|entry| entry.corpus == corpus.corpus) {
-            Ok(())
-        } else {
-            Err(Error::new(ErrorKind::NotFound, "the corpus doesn't exist"))
+        match self.parts.store.describe(corpus).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::new(ErrorKind::NotFound, "the corpus doesn't exist")),
         }
     }
 
@@ -236,8 +236,20 @@ impl Endpoint for CatalogEndpoint {
 
     async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
         let question = decode_catalog(&call.body, call.encoding)?;
+        let budgets = self.parts.timeouts_ms;
+        let millis = |ms: u32| Duration::from_millis(ms.into());
+        let deadline = call.deadline(millis(budgets.0), millis(budgets.1))?;
         call.check_audit()?;
         call.admitted()?;
+        match tokio::time::timeout_at(deadline.into(), self.response(call, question)).await {
+            Ok(body) => body,
+            Err(_) => Err(Error::timeout("catalog")),
+        }
+    }
+}
+
+impl CatalogEndpoint {
+    async fn response(&self, call: &Call, question: CatalogQuestion) -> Result<Vec<u8>> {
         let of = |corpus: CorpusName| CorpusRef::new(call.tenant.clone(), corpus);
         let response = match question {
             CatalogQuestion::Info => self.info(),

@@ -10,6 +10,8 @@ use super::subjects;
 use crate::error::{Error, Result};
 use crate::model::TenantId;
 
+/// How many bytes of original headers are kept: the server takes 64 KiB of headers, ours included.
+const KEPT_HEADERS: usize = 16 * 1024;
 /// How much of a body that doesn't fit is kept.
 const KEPT: usize = 64 * 1024;
 
@@ -42,16 +44,7 @@ pub(super) async fn publish(connection: &Connection, letter: &DeadLetter<'_>) ->
 }
 
 fn message(letter: &DeadLetter<'_>, max_payload: usize) -> (HeaderMap, Bytes) {
-    let mut headers = HeaderMap::new();
-    for (name, value) in letter.headers.entries() {
-        // `Nats-` headers act on the server: a caller's are kept under another name, and its origin is replaced by ours.
-        let lower = name.to_ascii_lowercase();
-        if lower.starts_with("nats-") {
-            headers.append(format!("Rag-Original-{name}").as_str(), value.as_str());
-        } else if !lower.starts_with("rag-dead-") && lower != "rag-origin-sequence" {
-            headers.append(name.as_str(), value.as_str());
-        }
-    }
+    let mut headers = originals(letter);
     headers.insert(
         "Nats-Msg-Id",
         format!("RAG_INGEST:{}", letter.sequence).as_str(),
@@ -89,6 +82,32 @@ fn message(letter: &DeadLetter<'_>, max_payload: usize) -> (HeaderMap, Bytes) {
         letter.body.len().to_string().as_str(),
     );
     (headers, letter.body.slice(..letter.body.len().min(KEPT)))
+}
+
+/// The job's own headers. `Nats-` headers act on the server: a caller's are kept under another name.
+fn originals(letter: &DeadLetter<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let mut left = KEPT_HEADERS;
+    for (name, value) in letter.headers.entries() {
+        let lower = name.to_ascii_lowercase();
+        if lower.starts_with("rag-dead-") || lower == "rag-origin-sequence" {
+            continue;
+        }
+        let kept = match lower.starts_with("nats-") {
+            true => format!("Rag-Original-{name}"),
+            false => name.clone(),
+        };
+        match left.checked_sub(kept.len() + value.len() + 4) {
+            Some(rest) => {
+                left = rest;
+                headers.append(kept.as_str(), value.as_str());
+            }
+            None => {
+                headers.insert("Rag-Dead-Headers-Truncated", "true");
+            }
+        }
+    }
+    headers
 }
 
 /// Header values are one line.
@@ -140,6 +159,26 @@ mod tests {
         assert_eq!(get("Rag-Request-Id").as_deref(), Some("abc"));
         assert_eq!(get("Rag-Origin-Sequence").as_deref(), Some("5"));
         assert_eq!(get("Rag-Dead-Message").as_deref(), Some("line break"));
+    }
+
+    #[test]
+    fn headers_beyond_the_servers_limit_are_left_out_and_that_is_said() {
+        let mut map = HeaderMap::new();
+        map.insert("X-Large", "x".repeat(65_000).as_str());
+        (0..3_000).for_each(|i| map.insert(format!("Nats-{i}").as_str(), "y"));
+        map.insert("Rag-Request-Id", "abc");
+        let headers = Headers::of(Some(&map));
+        let error = Error::new(ErrorKind::TooLarge, "x");
+        let body = Bytes::from_static(b"body");
+        let (headers, _) = message(&letter_of(&headers, &body, &error), 1_000_000);
+        let size: usize = headers
+            .iter()
+            .map(|(n, v)| {
+                n.to_string().len() + v.iter().map(|v| v.as_str().len() + 4).sum::<usize>()
+            })
+            .sum();
+        assert!(size < 20 * 1024, "{size}");
+        assert!(headers.get("Rag-Dead-Headers-Truncated").is_some());
     }
 
     #[test]

@@ -41,18 +41,19 @@ pub const fn disposition(kind: ErrorKind, delivery: u64) -> Disposition {
         | ErrorKind::Overloaded
         | ErrorKind::Draining
         | ErrorKind::RequiredStageDegraded
-        | ErrorKind::Timeout => Disposition::Retry(delay(delivery)),
+        | ErrorKind::Timeout => Disposition::Retry(retry_delay(delivery)),
         ErrorKind::Internal => {
             if delivery >= MAX_ATTEMPTS {
                 Disposition::DeadLetter
             } else {
-                Disposition::Retry(delay(delivery))
+                Disposition::Retry(retry_delay(delivery))
             }
         }
     }
 }
 
-const fn delay(delivery: u64) -> Duration {
+/// How long a delivery waits before the next one; grows and ends.
+pub(super) const fn retry_delay(delivery: u64) -> Duration {
     let index = if delivery == 0 { 0 } else { delivery - 1 };
     if index < DELAYS.len() as u64 {
         DELAYS[index as usize]

@@ -175,7 +175,11 @@ impl IngestConsumer {
                 () = stop.cancelled() => return Ok(()),
                 () = self.gate.passed() => {}
             }
-            let Some(message) = one_message(&consumers[lane]).await? else {
+            let pulled = tokio::select! {
+                pulled = one_message(&consumers[lane]) => pulled?,
+                () = overdue(stop) => return Ok(()),
+            };
+            let Some(message) = pulled else {
                 continue;
             };
             self.lanes.mark(lane);
@@ -190,6 +194,12 @@ impl IngestConsumer {
             });
         }
     }
+}
+
+/// A pull in work at the signal to stop has a second: a message cut off on its way would wait for the server's patience.
+async fn overdue(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(RETRY).await;
 }
 
 /// One message, if there is one now.

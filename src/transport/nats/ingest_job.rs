@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::dead_letter::{self, DeadLetter};
-use super::disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
+use super::disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition, retry_delay};
 use super::gate::Gate;
 use super::headers::{CONTENT_TYPE, Headers, REQUEST_ID, WORKER, insert_trace};
 use super::ingest_consumer::IngestContext;
@@ -19,11 +19,13 @@ use super::{subjects, topology};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{CorpusRef, IngestJob, IngestResult, IngestStatus, JobError, JobId, TenantId};
 use crate::spi::IngestStep;
-use crate::wire::{Encoding, Names, decode_ingest, encode, ingest_result};
+use crate::wire::{DecodedIngest, Encoding, Names, decode_ingest, encode, ingest_result};
 
 /// A sign of life is sent this often; three fit into the server's patience.
 const PROGRESS: Duration = Duration::from_secs(10);
 const PROBE: Duration = Duration::from_secs(1);
+/// Bodies from this size on take longer to decode than an async thread should be held up.
+const LARGE: usize = 64 * 1024;
 /// Warnings that fit into a result.
 const MAX_WARNINGS: usize = 50;
 
@@ -128,7 +130,8 @@ impl JobRunner {
             Ok(outcome) => outcome,
             Err(error) => {
                 tracing::warn!(error = %error.chain(), "the end of a job could not be told, it is delivered again");
-                self.give_back(delivery, SHORTEST_DELAY).await;
+                self.give_back(delivery, retry_delay(delivery.attempt))
+                    .await;
                 "given_back"
             }
         }
@@ -142,16 +145,16 @@ impl JobRunner {
         let Ok(tenant) = &delivery.tenant else {
             return Err(unnamed(Error::tenant_invalid()));
         };
-        if delivery.attempt > MAX_ATTEMPTS {
-            return Err(unnamed(Error::internal("workers crashed over this job")));
-        }
+        self.check_crashes(delivery, tenant)
+            .await
+            .map_err(unnamed)?;
         let encoding = delivery.headers.encoding().map_err(unnamed)?;
         let max_body = topology::max_body(self.context.connection.max_payload());
         delivery
             .headers
             .check_size(delivery.message.payload.len(), max_body)
             .map_err(unnamed)?;
-        let decoded = decode_ingest(&delivery.message.payload, encoding, self.context.limits)?;
+        let decoded = self.decoded(delivery, encoding).await?;
         let names = Names {
             corpus: decoded.corpus.as_str().to_owned(),
             document_id: decoded
@@ -172,6 +175,59 @@ impl JobRunner {
         self.context.processor.process(&job).await.map_err(named)
     }
 
+    /// A large body is decoded off the async threads.
+    async fn decoded(
+        &self,
+        delivery: &Delivery,
+        encoding: Encoding,
+    ) -> std::result::Result<DecodedIngest, Box<(Names, Error)>> {
+        let (body, limits) = (delivery.message.payload.clone(), self.context.limits);
+        if body.len() < LARGE {
+            return decode_ingest(&body, encoding, limits);
+        }
+        let decoding = tokio::task::spawn_blocking(move || decode_ingest(&body, encoding, limits));
+        match decoding.await {
+            Ok(decoded) => decoded,
+            Err(e) => {
+                let error = Error::internal("decoding panicked").caused_by(e);
+                Err(Box::new((Names::default(), error)))
+            }
+        }
+    }
+
+    /// A job that kills workers is dead before it kills another one. The delivery count alone says nothing: it also counts
+    /// what waited for a dependency or was given back at a shutdown.
+    async fn check_crashes(&self, delivery: &Delivery, tenant: &TenantId) -> Result<()> {
+        if delivery.attempt <= 1 {
+            return Ok(());
+        }
+        let registry = &self.context.registry;
+        let crashes = registry.job_started(tenant, delivery.sequence).await?;
+        // The first delivery is not counted: after this many, the sixth has crashed too.
+        if u64::from(crashes) >= MAX_ATTEMPTS - 1 {
+            return Err(Error::internal("workers crashed over this job"));
+        }
+        Ok(())
+    }
+
+    /// The delivery ends in order: `ended` for good, or given back.
+    async fn settle(&self, delivery: &Delivery, ended: bool) {
+        let Ok(tenant) = &delivery.tenant else {
+            return;
+        };
+        if delivery.attempt <= 1 {
+            return;
+        }
+        let registry = &self.context.registry;
+        let told = match ended {
+            true => registry.job_ended(tenant, delivery.sequence).await,
+            false => registry.job_given_back(tenant, delivery.sequence).await,
+        };
+        if let Err(error) = told {
+            tracing::debug!(error = %error.chain(), "a start could not be taken back");
+        }
+    }
+
     /// Steps 6 and 7: the result is in its stream before the job is acknowledged.
     async fn finish(&self, delivery: &Delivery, result: &IngestResult) -> Result<()> {
         self.publish(delivery, result).await?;
@@ -180,6 +236,7 @@ impl JobRunner {
             .observer()
             .reached(IngestStep::Published)
             .await;
+        self.settle(delivery, true).await;
         delivery
             .message
             .double_ack()
@@ -199,9 +256,7 @@ impl JobRunner {
         (names, error): (Names, Error),
     ) -> Result<&'static str> {
         let kind = error.kind();
-        // A crash loop is dead before it is carried out once more.
-        let delivery_count = delivery.attempt.min(MAX_ATTEMPTS);
-        match disposition(kind, delivery_count) {
+        match disposition(kind, delivery.attempt) {
             Disposition::Retry(wait) => {
                 tracing::warn!(kind = kind.name(), error = %error.chain(), wait_ms = wait.as_millis() as u64, "job waits for another try");
                 if kind == ErrorKind::DependencyFailed {
@@ -232,6 +287,7 @@ impl JobRunner {
         self.context.metrics.dead_letter(error.kind().name());
         let result = failed_result(delivery, names, error);
         self.publish(delivery, &result).await?;
+        self.settle(delivery, true).await;
         delivery
             .message
             .double_ack_with(AckKind::Term)
@@ -274,30 +330,27 @@ impl JobRunner {
     }
 
     async fn give_back(&self, delivery: &Delivery, wait: Duration) {
+        self.settle(delivery, false).await;
         // When this gets lost, the job comes back after the server's patience.
         if let Err(error) = delivery.message.ack_with(AckKind::Nak(Some(wait))).await {
             tracing::debug!(error = %error, "a job could not be given back");
         }
     }
 
-    /// Stops pulling until store and registry answer again.
+    /// Looks whether a dependency is down for everybody, and stops pulling until it answers again. What fails for one
+    /// corpus only (a damaged collection) must not stop the others.
     fn pause(&self) {
-        if !self.gate.close() {
-            return;
-        }
-        tracing::warn!("pulling pauses: a dependency is down");
-        self.context.metrics.ingest_paused(true);
         let (context, gate, abort) = (self.context.clone(), self.gate.clone(), self.abort.clone());
         tokio::spawn(async move {
-            loop {
+            if healthy(&context).await || !gate.close() {
+                return;
+            }
+            tracing::warn!("pulling pauses: a dependency is down");
+            context.metrics.ingest_paused(true);
+            while !healthy(&context).await {
                 tokio::select! {
                     () = tokio::time::sleep(PROBE) => {}
                     () = abort.cancelled() => break,
-                }
-                let (store, registry) =
-                    tokio::join!(context.store.health(), context.registry.health());
-                if store.is_ok() && registry.is_ok() {
-                    break;
                 }
             }
             context.metrics.ingest_paused(false);
@@ -305,6 +358,11 @@ impl JobRunner {
             tracing::info!("pulling goes on");
         });
     }
+}
+
+async fn healthy(context: &IngestContext) -> bool {
+    let (store, registry) = tokio::join!(context.store.health(), context.registry.health());
+    store.is_ok() && registry.is_ok()
 }
 
 /// Sends signs of life until it is dropped.

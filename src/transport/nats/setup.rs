@@ -91,6 +91,7 @@ async fn stream(connection: &Connection, wanted: Config) -> Result<Change> {
         }
         Err(error) => return Err(failed(&what, error)),
     };
+    let wanted = overlaid(&found, wanted);
     let facts = differences(stream_facts(&wanted), stream_facts(&found));
     if facts.is_empty() {
         return Ok(Change {
@@ -99,7 +100,7 @@ async fn stream(connection: &Connection, wanted: Config) -> Result<Change> {
         });
     }
     jetstream
-        .update_stream(overlaid(found, wanted))
+        .update_stream(wanted)
         .await
         .map_err(|e| failed(&what, e))?;
     Ok(Change {
@@ -108,15 +109,21 @@ async fn stream(connection: &Connection, wanted: Config) -> Result<Change> {
     })
 }
 
-/// Ours over what the server holds, so that settings we don't care about stay.
-fn overlaid(found: Config, wanted: Config) -> Config {
+/// Ours over what the server holds. Sizes and ages are an operator's choice once the stream exists, and copies are only
+/// ever raised: putting ours back would delete what an operator wanted kept.
+fn overlaid(found: &Config, wanted: Config) -> Config {
     Config {
         first_sequence: found.first_sequence,
-        placement: found.placement,
-        compression: found.compression,
-        metadata: found.metadata,
+        placement: found.placement.clone(),
+        compression: found.compression.clone(),
+        metadata: found.metadata.clone(),
         max_consumers: found.max_consumers,
         max_messages: found.max_messages,
+        max_bytes: found.max_bytes,
+        max_age: found.max_age,
+        max_messages_per_subject: found.max_messages_per_subject,
+        duplicate_window: found.duplicate_window,
+        num_replicas: found.num_replicas.max(wanted.num_replicas),
         ..wanted
     }
 }

@@ -1,6 +1,7 @@
 //! Workers only verify: what is missing or differs, said exactly.
 
 use async_nats::jetstream::consumer::{FromConsumer, pull};
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 
 use super::connect::Connection;
 use super::topology::{self, INGEST, consumer_facts, differences, stream_facts};
@@ -10,10 +11,11 @@ pub async fn verify(connection: &Connection, highest: u64) -> Vec<String> {
     let mut problems = Vec::new();
     for wanted in topology::streams(connection.max_payload(), 1) {
         match connection.jetstream.get_stream(&wanted.name).await {
-            Err(_) => problems.push(format!(
+            Err(error) if is_missing(&error) => problems.push(format!(
                 "stream {} is missing: run `ragbus setup`",
                 wanted.name
             )),
+            Err(error) => problems.push(format!("stream {} can't be read: {error}", wanted.name)),
             Ok(stream) => {
                 let info = stream.cached_info();
                 let facts = differences(stream_facts(&wanted), stream_facts(&info.config));
@@ -52,6 +54,11 @@ pub async fn verify(connection: &Connection, highest: u64) -> Vec<String> {
         problems.extend(consumers(connection).await);
     }
     problems
+}
+
+/// A refused permission or a time-out is no missing stream: setting up again would not mend it.
+fn is_missing(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(told) if told.code() == 404)
 }
 
 async fn consumers(connection: &Connection) -> Vec<String> {
