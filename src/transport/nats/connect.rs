@@ -6,11 +6,13 @@ use std::time::Duration;
 use async_nats::jetstream::{self, Context};
 use async_nats::{ConnectOptions, Event, ServerAddr};
 
+use super::topology::RESULT;
 use crate::error::{Error, Result};
 use crate::telemetry::{Health, Metrics};
 
 const CONDITION: &str = "nats";
 const API_TIMEOUT: Duration = Duration::from_secs(5);
+const ROUND_TRIP: Duration = Duration::from_secs(2);
 
 /// A connection and what hangs on it.
 #[derive(Debug, Clone)]
@@ -28,6 +30,14 @@ impl Connection {
     /// The server's version.
     pub fn server_version(&self) -> String {
         self.client.server_info().version
+    }
+
+    /// Returns when the server has dealt with everything sent before, and what it sent before that is here; at the latest
+    /// after two seconds. (`flush` only empties our own buffer.)
+    pub(super) async fn round_trip(&self) {
+        // Any answer will do, an error too. It is one of the calls that a worker has the right to.
+        let answer = self.jetstream.get_stream(RESULT);
+        let _ = tokio::time::timeout(ROUND_TRIP, answer).await;
     }
 
     /// Sends what is buffered, then closes. The last step of a shutdown: it cuts off what is still in flight.

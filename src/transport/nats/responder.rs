@@ -138,12 +138,7 @@ impl Responder {
             .await
             .map_err(|e| Error::dependency("a subscription was refused", e))?;
         // The server knows the subscription before anyone is told that this worker is ready.
-        context
-            .connection
-            .client
-            .flush()
-            .await
-            .map_err(|e| Error::dependency("a subscription was refused", e))?;
+        context.connection.round_trip().await;
         let admission = Admission::new(context.concurrency, context.parallelism);
         Ok(Self {
             context,
@@ -165,8 +160,7 @@ impl Responder {
                 },
                 () = stop.cancelled(), if !draining => {
                     draining = true;
-                    // What the server has sent us already still arrives, then the stream ends.
-                    if self.subscriber.drain().await.is_err() {
+                    if self.leave().await.is_err() {
                         break;
                     }
                 }
@@ -174,6 +168,18 @@ impl Responder {
         }
         self.tasks.close();
         let _ = tokio::time::timeout(grace, self.tasks.wait()).await;
+    }
+
+    /// Ends the subscription without losing what the server has sent us already; the stream ends after that.
+    ///
+    /// `Subscriber::drain` alone is too early: the client forgets the subscription at its next wake-up, which another
+    /// command brings about long before the server has heard of it, and drops what comes in between. So the server is
+    /// told first, in a way that leaves the client's side open: a count with more than nine digits is no count to it,
+    /// and it unsubscribes at once. Should a server ever take it for a count, this is no worse than a plain drain.
+    async fn leave(&mut self) -> std::result::Result<(), async_nats::UnsubscribeError> {
+        self.subscriber.unsubscribe_after(u64::MAX).await?;
+        self.context.connection.round_trip().await;
+        self.subscriber.drain().await
     }
 
     fn accept(&self, message: Message) {
