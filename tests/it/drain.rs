@@ -42,7 +42,7 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
         let publish = t1.client.publish_with_reply_and_headers(
             "rag.retrieve.t1",
             reply,
-            headers(&[JSON]),
+            headers(&[JSON, ("Rag-Timeout-Ms", "60000")]),
             query.clone().into(),
         );
         publish.await.expect("sent");
@@ -88,46 +88,72 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     assert_eq!(nats.waiting("RAG_DLQ").await, 0);
 }
 
+/// Requests on one inbox, never more than a few hundred of them unanswered.
+struct Flow<'a> {
+    t1: &'a Caller,
+    replies: async_nats::Subscriber,
+    sent: usize,
+    answered: usize,
+    /// Those that the server answered itself: nobody listens.
+    unheard: usize,
+}
+
+impl Flow<'_> {
+    const OUTSTANDING: usize = 300;
+
+    async fn send(&mut self) {
+        let reply = format!("_INBOX.t1.flow.{}", self.sent);
+        let body = json!({ "getInfo": {} }).to_string();
+        let client = &self.t1.client;
+        let sent = headers(&[JSON]);
+        let publish =
+            client.publish_with_reply_and_headers("rag.catalog.t1", reply, sent, body.into());
+        publish.await.expect("sent");
+        self.sent += 1;
+        while self.sent - self.answered - self.unheard > Self::OUTSTANDING {
+            self.receive().await;
+        }
+    }
+
+    async fn receive(&mut self) {
+        let (answered, unheard) = (self.answered, self.unheard);
+        let next = tokio::time::timeout(GRACE, self.replies.next()).await;
+        let reply = next.unwrap_or_else(|_| {
+            panic!(
+                "{answered} answers, {unheard} without a worker, of {}",
+                self.sent
+            )
+        });
+        match reply.expect("open").status {
+            Some(_) => self.unheard += 1,
+            None => self.answered += 1,
+        }
+    }
+}
+
 /// Requests keep coming while the worker goes away: each is answered by it, or by the server that nobody listens.
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_in_a_stream_of_requests_leaves_none_without_a_reply() {
-    const FLOW: usize = 6_000;
-    let service = Service::start().await;
-    let Service {
-        mut worker,
-        nats: _nats,
-        t1,
-        dir: _dir,
-    } = service;
-    let mut replies = t1
-        .client
-        .subscribe("_INBOX.t1.flow.*")
-        .await
-        .expect("subscribed");
-    let body = json!({ "getInfo": {} }).to_string();
-    for i in 0..FLOW {
-        let reply = format!("_INBOX.t1.flow.{i}");
-        let (sent, body) = (headers(&[JSON]), body.clone().into());
-        let client = &t1.client;
-        let publish = client.publish_with_reply_and_headers("rag.catalog.t1", reply, sent, body);
-        publish.await.expect("sent");
-        if i == FLOW / 6 {
-            worker.terminate();
-        }
+    let mut service = Service::start().await;
+    let replies = service.t1.client.subscribe("_INBOX.t1.flow.*").await;
+    let mut flow = Flow {
+        t1: &service.t1,
+        replies: replies.expect("subscribed"),
+        sent: 0,
+        answered: 0,
+        unheard: 0,
+    };
+    while flow.answered < 1_000 {
+        flow.send().await;
     }
-    let (mut answered, mut unheard) = (0, 0);
-    while answered + unheard < FLOW {
-        let next = tokio::time::timeout(GRACE, replies.next()).await;
-        let reply = next.unwrap_or_else(|_| {
-            panic!("{answered} answers, {unheard} without a worker, of {FLOW}")
-        });
-        match reply.expect("open").status {
-            Some(_) => unheard += 1,
-            None => answered += 1,
-        }
+    service.worker.terminate();
+    while flow.unheard < 1_000 {
+        flow.send().await;
     }
-    assert_eq!(worker.ended(GRACE).await.code(), Some(0));
-    assert!(answered > 0 && unheard > 0, "{answered} and {unheard}");
+    while flow.answered + flow.unheard < flow.sent {
+        flow.receive().await;
+    }
+    assert_eq!(service.worker.ended(GRACE).await.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
