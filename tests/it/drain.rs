@@ -1,7 +1,9 @@
 //! SIGTERM loses nothing; what can't be shared is refused with exit code 2.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use async_nats::Subscriber;
 use futures::StreamExt;
 use serde_json::json;
 
@@ -12,6 +14,32 @@ const JOBS: usize = 40;
 /// What an orchestrator gives a process by default.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// Each request has one reply, of a worker.
+async fn all_answered(replies: &mut Subscriber) {
+    let mut answered = HashSet::new();
+    while answered.len() < REQUESTS {
+        let next = tokio::time::timeout(GRACE, replies.next()).await;
+        let next = next.unwrap_or_else(|_| panic!("only {} replies", answered.len()));
+        let reply = next.expect("open");
+        assert_eq!(reply.status, None, "a worker got it and didn't answer");
+        let subject = reply.subject.to_string();
+        let answer = Answer::of(reply);
+        assert!(matches!(answer.code, 0 | 503), "{}", answer.json());
+        assert!(answered.insert(subject), "two replies to one request");
+    }
+}
+
+/// The worker ended cleanly, and had requests in work when it was told to.
+async fn drained(worker: &mut Worker) {
+    let status = worker.ended(GRACE).await;
+    let log = worker.log();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("\"drained\""), "{log}");
+    let signal = log.find("\"draining\"").expect("said");
+    let late = log[signal..].contains("\"retrieved\"");
+    assert!(late, "no request was in work");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_answers_every_request_and_loses_no_job() {
     let service = Service::start().await;
@@ -21,55 +49,24 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
         t1,
         dir,
     } = service;
-    assert_eq!(
-        t1.ingest(&put("c", "first", "something to find")).await["status"],
-        "INDEXED"
-    );
+    t1.indexed(&put("c", "first", "something to find")).await;
     let mut jobs = Vec::new();
     for i in 0..JOBS {
         let text = format!("document {i} {}", "with many words to embed ".repeat(30));
         jobs.push(t1.publish(&put("c", &format!("d{i}"), &text)).await.0);
     }
     // A reply each on one inbox; sent at once, so that they are in work when the signal comes.
-    let mut replies = t1
-        .client
-        .subscribe("_INBOX.t1.drain.*")
-        .await
-        .expect("subscribed");
+    let mut replies = t1.listen("_INBOX.t1.drain.*").await;
     let query = json!({ "corpus": "c", "query": "what is there to find ".repeat(60) }).to_string();
     for i in 0..REQUESTS {
+        let budget = [("Rag-Timeout-Ms", "60000")];
         let reply = format!("_INBOX.t1.drain.{i}");
-        let publish = t1.client.publish_with_reply_and_headers(
-            "rag.retrieve.t1",
-            reply,
-            headers(&[JSON, ("Rag-Timeout-Ms", "60000")]),
-            query.clone().into(),
-        );
-        publish.await.expect("sent");
+        t1.send("rag.retrieve.t1", &reply, &budget, &query).await;
     }
     t1.round_trip().await;
     worker.terminate();
-    let mut answered = std::collections::HashSet::new();
-    while answered.len() < REQUESTS {
-        let next = tokio::time::timeout(GRACE, replies.next()).await;
-        let reply = next
-            .unwrap_or_else(|_| panic!("only {} replies", answered.len()))
-            .expect("open");
-        assert_eq!(reply.status, None, "a worker got it and didn't answer");
-        let subject = reply.subject.to_string();
-        let answer = Answer::of(reply);
-        assert!(matches!(answer.code, 0 | 503), "{}", answer.json());
-        assert!(answered.insert(subject), "two replies to one request");
-    }
-    let status = worker.ended(GRACE).await;
-    assert_eq!(status.code(), Some(0), "{}", worker.log());
-    assert!(worker.log().contains("\"drained\""), "{}", worker.log());
-    let log = worker.log();
-    let signal = log.find("\"draining\"").expect("said");
-    assert!(
-        log[signal..].contains("\"retrieved\""),
-        "requests were in work"
-    );
+    all_answered(&mut replies).await;
+    drained(&mut worker).await;
     let mut waiting = 0;
     for job in &jobs {
         waiting += u64::from(t1.result_message(job).await.is_none());
@@ -83,15 +80,15 @@ async fn sigterm_answers_every_request_and_loses_no_job() {
     for job in &jobs {
         assert_eq!(t1.result_within(job, REDELIVERY).await["status"], "INDEXED");
     }
-    let corpora = t1.ask("catalog", &json!({ "listCorpora": {} })).await.ok();
-    assert_eq!(corpora["corpora"][0]["documents"], JOBS + 1);
+    let corpora = t1.corpora().await;
+    assert_eq!(corpora[0]["documents"], JOBS + 1);
     assert_eq!(nats.waiting("RAG_DLQ").await, 0);
 }
 
 /// Requests on one inbox, never more than a few hundred of them unanswered.
 struct Flow<'a> {
     t1: &'a Caller,
-    replies: async_nats::Subscriber,
+    replies: Subscriber,
     sent: usize,
     answered: usize,
     /// Those that the server answered itself: nobody listens.
@@ -104,11 +101,7 @@ impl Flow<'_> {
     async fn send(&mut self) {
         let reply = format!("_INBOX.t1.flow.{}", self.sent);
         let body = json!({ "getInfo": {} }).to_string();
-        let client = &self.t1.client;
-        let sent = headers(&[JSON]);
-        let publish =
-            client.publish_with_reply_and_headers("rag.catalog.t1", reply, sent, body.into());
-        publish.await.expect("sent");
+        self.t1.send("rag.catalog.t1", &reply, &[], &body).await;
         self.sent += 1;
         while self.sent - self.answered - self.unheard > Self::OUTSTANDING {
             self.receive().await;
@@ -135,10 +128,9 @@ impl Flow<'_> {
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_in_a_stream_of_requests_leaves_none_without_a_reply() {
     let mut service = Service::start().await;
-    let replies = service.t1.client.subscribe("_INBOX.t1.flow.*").await;
     let mut flow = Flow {
         t1: &service.t1,
-        replies: replies.expect("subscribed"),
+        replies: service.t1.listen("_INBOX.t1.flow.*").await,
         sent: 0,
         answered: 0,
         unheard: 0,
