@@ -129,7 +129,8 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     });
     let died = tokio::select! {
         () = stop.cancelled() => false,
-        Some(_) = running.join_next() => true,
+        // A role may notice the signal before this does.
+        Some(_) = running.join_next() => !stop.is_cancelled(),
     };
     stop.cancel();
     parts

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
+const ID: [(&str, &str); 1] = [("Rag-Request-Id", "the-request")];
+
 /// Code and `field` of what is wrong with a retrieval request.
 fn invalid_requests() -> Vec<(u16, &'static str, Value)> {
     let with = |field: &str, value: Value| {
@@ -11,7 +13,6 @@ fn invalid_requests() -> Vec<(u16, &'static str, Value)> {
         request[field] = value;
         request
     };
-    let options = |value: Value| with("options", value);
     let eq = json!({ "eq": { "field": "a.b", "value": 1 } });
     vec![
         (422, "limit", with("limit", json!(-1))),
@@ -26,54 +27,42 @@ fn invalid_requests() -> Vec<(u16, &'static str, Value)> {
         (422, "corpus", json!({ "query": "no corpus" })),
         (422, "filter", with("filter", json!({}))),
         (422, "filter", with("filter", eq)),
-        (422, "options.rerank", options(json!({ "rerank": true }))),
-        (
-            422,
-            "options.rerankAgainst",
-            options(json!({ "rerankAgainst": "ORIGINAL" })),
-        ),
-        (
-            422,
-            "options.corrective",
-            options(json!({ "corrective": "GRADE" })),
-        ),
-        (
-            422,
-            "options.expansion",
-            options(json!({ "expansion": { "strategy": "HYDE" } })),
-        ),
-        (
-            422,
-            "options.minRelevance",
-            options(json!({ "minRelevance": 0.5 })),
-        ),
-        (
-            422,
-            "options.fusion",
-            options(json!({ "fusion": { "denseWeight": 0, "sparseWeight": 0 } })),
-        ),
-        (
-            422,
-            "options.minDense",
-            options(json!({ "minDense": 0.1, "fusion": { "denseWeight": 0 } })),
-        ),
-        (
-            422,
-            "options.fusion.bm25Weight",
-            options(json!({ "fusion": { "bm25Weight": 1 } })),
-        ),
-        (
-            422,
-            "options.require",
-            options(json!({ "require": ["reranking"] })),
-        ),
         (400, "", with("querry", json!("x"))),
         (400, "", with("limit", json!("ten"))),
         (400, "", with("limit", json!(1.5))),
         (400, "", with("query", json!(7))),
-        (400, "", options(json!({ "corrective": "MAYBE" }))),
+        (400, "", with("options", json!({ "corrective": "MAYBE" }))),
         (400, "", json!([])),
     ]
+}
+
+/// Options that are out of range, contradict each other, or name a stage or leg that is not there.
+fn invalid_options() -> Vec<(u16, &'static str, Value)> {
+    let fusion = |weights: Value| json!({ "fusion": weights });
+    let options = [
+        ("rerank", json!({ "rerank": true })),
+        ("rerankAgainst", json!({ "rerankAgainst": "ORIGINAL" })),
+        ("corrective", json!({ "corrective": "GRADE" })),
+        ("expansion", json!({ "expansion": { "strategy": "HYDE" } })),
+        ("minRelevance", json!({ "minRelevance": 0.5 })),
+        (
+            "fusion",
+            fusion(json!({ "denseWeight": 0, "sparseWeight": 0 })),
+        ),
+        ("fusion.k", fusion(json!({ "k": 0 }))),
+        ("fusion.bm25Weight", fusion(json!({ "bm25Weight": 1 }))),
+        (
+            "minDense",
+            json!({ "minDense": 0.1, "fusion": { "denseWeight": 0 } }),
+        ),
+        ("require", json!({ "require": ["reranking"] })),
+        ("maxChunksPerDocument", json!({ "maxChunksPerDocument": 0 })),
+    ];
+    let request = |(field, options): (&'static str, Value)| {
+        let request = json!({ "corpus": "c", "query": "a question", "options": options });
+        (422, field, request)
+    };
+    options.into_iter().map(request).collect()
 }
 
 /// What every error reply has.
@@ -99,12 +88,28 @@ fn check(answer: &Answer, code: u16, field: &str, what: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_requests_get_their_code_and_field() {
     let service = Service::start().await;
-    let id = [("Rag-Request-Id", "the-request")];
+    let asked = |request: Value| {
+        let t1 = &service.t1;
+        async move { t1.ask_with("retrieve", &ID, &request).await }
+    };
     for (code, field, request) in invalid_requests() {
-        let answer = service.t1.ask_with("retrieve", &id, &request).await;
         let what: String = request.to_string().chars().take(120).collect();
-        check(&answer, code, field, &what);
+        check(&asked(request).await, code, field, &what);
     }
+    for (code, field, request) in invalid_options() {
+        let what = request.to_string();
+        check(
+            &asked(request).await,
+            code,
+            &format!("options.{field}"),
+            &what,
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_catalog_questions_get_their_code_and_field() {
+    let service = Service::start().await;
     for (code, field, body) in [
         (404, "", json!({ "getJob": { "jobId": "never-was" } })),
         (
@@ -130,15 +135,11 @@ async fn invalid_requests_get_their_code_and_field() {
         ),
         (400, "", json!({ "getEverything": {} })),
     ] {
-        let answer = service.t1.ask_with("catalog", &id, &body).await;
+        let answer = service.t1.ask_with("catalog", &ID, &body).await;
         check(&answer, code, field, &body.to_string());
     }
-    let corpora = service
-        .t1
-        .ask("catalog", &json!({ "listCorpora": {} }))
-        .await
-        .ok();
-    assert_eq!(corpora["corpora"], json!([]), "nothing changed");
+    let corpora = service.t1.corpora().await;
+    assert_eq!(corpora, json!([]), "nothing changed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,6 +169,12 @@ async fn headers_and_sizes_get_their_code() {
             &format!("{name}: {}", &value[..value.len().min(20)]),
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn budgets_are_clamped_and_bad_names_replaced() {
+    let service = Service::start().await;
+    let request = json!({ "corpus": "c", "query": "a question" });
     for clamped in ["1000000", "99999999999999999999999"] {
         let sent = [("Rag-Timeout-Ms", clamped)];
         let answer = service.t1.ask_with("retrieve", &sent, &request).await;
@@ -192,10 +199,7 @@ async fn headers_and_sizes_get_their_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_used_up_budget_is_504_and_protobuf_is_answered_in_protobuf() {
     let service = Service::start().await;
-    assert_eq!(
-        service.t1.ingest(&put("c", "d", "a document")).await["status"],
-        "INDEXED"
-    );
+    service.t1.indexed(&put("c", "d", "a document")).await;
     let request = json!({ "corpus": "c", "query": "long question ".repeat(500) });
     let sent = [("Rag-Timeout-Ms", "1"), ("Rag-Request-Id", "the-request")];
     let answer = service.t1.ask_with("retrieve", &sent, &request).await;

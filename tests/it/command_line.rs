@@ -52,6 +52,14 @@ fn folder(root: &Path) {
     std::fs::write(root.join(".hidden/secret.txt"), "hidden").expect("written");
 }
 
+fn readable(query: &mut Command) {
+    let (code, out, _) = run(query);
+    assert_eq!(code, 0);
+    for shown in ["owl.txt", "RRF", "model calls"] {
+        assert!(out.contains(shown), "{out}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ingest_tells_every_failure_and_queries_find_the_rest() {
     let service = Service::start().await;
@@ -81,12 +89,7 @@ async fn ingest_tells_every_failure_and_queries_find_the_rest() {
         reply["results"][0]["signals"]["dense"]["rank"].is_number(),
         "{reply}"
     );
-    let (code, out, _) = run(&mut command(&["query", "who hunts mice?"]));
-    assert_eq!(code, 0);
-    assert!(
-        out.contains("owl.txt") && out.contains("RRF") && out.contains("model calls"),
-        "{out}"
-    );
+    readable(&mut command(&["query", "who hunts mice?"]));
     let (code, _, err) = run(&mut command(&["query", "x", "--limit", "-1"]));
     assert_eq!(code, 2, "{err}");
     assert!(
@@ -111,7 +114,7 @@ async fn ingest_tells_every_failure_and_queries_find_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ingest_reads_json_lines_and_status_shows_the_system() {
+async fn ingest_reads_json_lines() {
     let service = Service::start().await;
     let base = || ragbus(&service.nats.url(), service.dir.path());
     let input = "{\"documentId\":\"a\",\"text\":\"first\",\"metadata\":{\"year\":2020}}\n\n\
@@ -134,6 +137,16 @@ async fn ingest_reads_json_lines_and_status_shows_the_system() {
     );
     assert!(err.contains("unknown field `txt`"), "{err}");
     assert_eq!(service.t1.contents("c", "b").await, ["one", "two"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_shows_the_system_with_and_without_a_worker() {
+    let service = Service::start().await;
+    let base = || ragbus(&service.nats.url(), service.dir.path());
+    let target = ["--tenant", "t1", "--corpus", "c"];
+    service.t1.indexed(&put("c", "a", "one")).await;
+    let two = ["two".to_owned(), "three".to_owned()];
+    service.t1.indexed(&put_chunks("c", "b", &two)).await;
     let (code, out, _) = run(base().args(["status", "--tenant", "t1", "--json"]));
     assert_eq!(code, 0);
     let status: Value = serde_json::from_str(&out).expect("JSON");

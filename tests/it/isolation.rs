@@ -58,6 +58,15 @@ async fn no_foreign_chunk(caller: &Caller, corpus: &str) {
     }
 }
 
+/// All of a tenant's own is there.
+async fn complete(caller: &Caller, corpus: &str) {
+    let owned = texts(&caller.tenant, corpus);
+    let found = caller.retrieve(corpus, "the owl and the badgers").await;
+    let found = found["results"].as_array().map(Vec::len);
+    assert_eq!(found, Some(2), "{}/{corpus}", caller.tenant);
+    assert_eq!(caller.contents(corpus, "same-id").await, owned);
+}
+
 async fn matrix(strategy: &str) {
     let service = Service::with(|s| s.env("RAGBUS__TENANCY__STRATEGY", strategy)).await;
     let mut callers = Vec::new();
@@ -70,27 +79,11 @@ async fn matrix(strategy: &str) {
         callers.push((caller, corpus));
     }
     for (caller, corpus) in &callers {
-        let found = caller.retrieve(corpus, "the owl and the badgers").await;
-        assert_eq!(
-            found["results"].as_array().map(Vec::len),
-            Some(2),
-            "{}/{corpus}",
-            caller.tenant
-        );
+        complete(caller, corpus).await;
         no_foreign_chunk(caller, corpus).await;
-        assert_eq!(
-            caller.contents(corpus, "same-id").await,
-            texts(&caller.tenant, corpus)
-        );
-        let corpora = caller
-            .ask("catalog", &json!({ "listCorpora": {} }))
-            .await
-            .ok();
         let own = OWNERS.iter().filter(|(t, _)| *t == caller.tenant);
-        assert_eq!(
-            corpora["corpora"].as_array().map(Vec::len),
-            Some(own.count())
-        );
+        let corpora = caller.corpora().await;
+        assert_eq!(corpora.as_array().map(Vec::len), Some(own.count()));
     }
     // Deleting one's own takes nothing of anybody else's.
     let (first, corpus) = &callers[0];
@@ -103,17 +96,7 @@ async fn matrix(strategy: &str) {
     assert!(first.document(corpus, "same-id").await.is_none());
     assert_eq!(first.retrieve(corpus, "owl").await["results"], json!([]));
     for (caller, corpus) in &callers[1..] {
-        assert_eq!(
-            caller.contents(corpus, "same-id").await,
-            texts(&caller.tenant, corpus)
-        );
-        let found = caller.retrieve(corpus, "the owl and the badgers").await;
-        assert_eq!(
-            found["results"].as_array().map(Vec::len),
-            Some(2),
-            "{}/{corpus}",
-            caller.tenant
-        );
+        complete(caller, corpus).await;
     }
 }
 

@@ -92,6 +92,30 @@ impl Collector {
     }
 }
 
+impl Collector {
+    /// Metrics arrived, and nothing that callers wrote.
+    fn check_contents(&self) {
+        let names = self.metric_names();
+        for name in [
+            "ragbus.ingest.jobs",
+            "ragbus.requests",
+            "ragbus.model.texts",
+        ] {
+            assert!(names.iter().any(|n| n == name), "{name} in {names:?}");
+        }
+        let told = format!(
+            "{:?}{:?}",
+            self.spans(),
+            self.metrics.lock().expect("whole")
+        );
+        assert!(!told.contains("canary"), "S6: no text in spans or metrics");
+        assert!(
+            !told.contains("\"t1\"") && !told.contains("rag.retrieve.t1"),
+            "no tenant in names"
+        );
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -105,6 +129,15 @@ fn child_of(spans: &[Span], trace: &str, parent: &str) -> String {
         .collect();
     assert_eq!(direct.len(), 1, "one span under the caller's in {own:?}");
     hex(&direct[0].span_id)
+}
+
+/// What was published names the worker's span as its parent.
+fn follows(published: &Answer, trace: &str, span: &str) {
+    let context = published.header("traceparent");
+    assert!(
+        context.starts_with(&format!("00-{trace}-{span}")),
+        "{context}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,33 +178,12 @@ async fn traces_reach_from_the_callers_header_to_what_the_worker_publishes() {
     let spans = collector.spans();
     let job_span = child_of(&spans, job_trace, job_parent);
     let ask_span = child_of(&spans, ask_trace, ask_parent);
-    assert!(
-        result
-            .header("traceparent")
-            .starts_with(&format!("00-{job_trace}-{job_span}"))
-    );
+    follows(&result, job_trace, &job_span);
     assert_eq!(result.header("tracestate"), "vendor=value");
-    assert!(
-        reply
-            .header("traceparent")
-            .starts_with(&format!("00-{ask_trace}-{ask_span}"))
-    );
+    follows(&reply, ask_trace, &ask_span);
     assert!(
         worker.log().contains(job_trace),
         "logs carry the trace's id"
     );
-    let names = collector.metric_names();
-    for name in [
-        "ragbus.ingest.jobs",
-        "ragbus.requests",
-        "ragbus.model.texts",
-    ] {
-        assert!(names.iter().any(|n| n == name), "{name} in {names:?}");
-    }
-    let told = format!("{spans:?}{:?}", collector.metrics.lock().expect("whole"));
-    assert!(!told.contains("canary"), "S6: no text in spans or metrics");
-    assert!(
-        !told.contains("\"t1\"") && !told.contains("rag.retrieve.t1"),
-        "no tenant in names"
-    );
+    collector.check_contents();
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use async_nats::jetstream::Context;
 use async_nats::{Client, Request};
 use futures::StreamExt;
 use serde_json::json;
@@ -26,6 +27,11 @@ async fn server(dir: &Path) -> Nats {
     Nats::configured(&file, &PASSWORDS, ("admin", "admin-secret")).await
 }
 
+async fn stored(admin: &Context, subject: &str) {
+    let sent = admin.publish(subject.to_owned(), "{}".into()).await;
+    sent.expect("sent").await.expect("stored");
+}
+
 /// None of these is answered.
 async fn silent(client: &Client, subjects: &[&str]) {
     let calls = subjects.iter().map(|subject| async move {
@@ -36,20 +42,24 @@ async fn silent(client: &Client, subjects: &[&str]) {
     futures::future::join_all(calls).await;
 }
 
+/// Dead letters can be written, and operators find workers.
+async fn beside_the_main_path(nats: &Nats, t1: &Caller) {
+    let bad = t1.ingest(&put("c", "bad\u{1}id", "x")).await;
+    assert_eq!(bad["status"], "FAILED", "dead letters can be written");
+    assert_eq!(nats.waiting("RAG_DLQ").await, 1);
+    let operator = nats.operator().await;
+    let found = operator
+        .request("$SRV.PING.ragbus", "".into())
+        .await
+        .expect("operators find workers");
+    assert!(!found.payload.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
     let dir = tempfile::tempdir().expect("a folder");
     let nats = server(dir.path()).await;
-    let data = dir.path().join("data");
-    let set_up = ragbus(&nats.url(), &data)
-        .arg("setup")
-        .output()
-        .expect("runs");
-    assert!(
-        set_up.status.success(),
-        "{}",
-        String::from_utf8_lossy(&set_up.stderr)
-    );
+    nats.set_up(&dir.path().join("data"));
     let worker = WorkerSetup::new(&nats.url_of("worker", "worker-secret"), dir.path())
         .env(
             "RAGBUS__NATS__REPLY_PREFIXES",
@@ -58,11 +68,7 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
         .start()
         .await;
     let t1 = Caller::connected(nats.user("t1", "tenant-secret"), &nats.address(), "t1").await;
-    let mut results = t1
-        .client
-        .subscribe("rag.result.t1.*")
-        .await
-        .expect("subscribed");
+    let mut results = t1.listen("rag.result.t1.*").await;
     let (job, _) = t1.publish(&put("c", "d", "rights are explicit")).await;
     assert_eq!(t1.result(&job).await["status"], "INDEXED", "by direct get");
     let pushed = tokio::time::timeout(PATIENCE, results.next())
@@ -78,15 +84,7 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
         t1.ask("catalog", &question).await.ok()["job"]["status"],
         "INDEXED"
     );
-    let bad = t1.ingest(&put("c", "bad\u{1}id", "x")).await;
-    assert_eq!(bad["status"], "FAILED", "dead letters can be written");
-    assert_eq!(nats.waiting("RAG_DLQ").await, 1);
-    let operator = nats.operator().await;
-    let found = operator
-        .request("$SRV.PING.ragbus", "".into())
-        .await
-        .expect("operators find workers");
-    assert!(!found.payload.is_empty());
+    beside_the_main_path(&nats, &t1).await;
     assert_eq!(worker.readiness().await.0, 200);
     assert!(
         !worker.log().contains("worker-secret"),
@@ -102,10 +100,7 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
 async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
     let dir = tempfile::tempdir().expect("a folder");
     let nats = server(dir.path()).await;
-    let set_up = ragbus(&nats.url(), &dir.path().join("data"))
-        .arg("setup")
-        .output();
-    assert!(set_up.expect("runs").status.success());
+    nats.set_up(&dir.path().join("data"));
     let worker = nats
         .user("worker", "worker-secret")
         .custom_inbox_prefix("_INBOX_W");
@@ -133,19 +128,11 @@ async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
 async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
     let dir = tempfile::tempdir().expect("a folder");
     let nats = server(dir.path()).await;
-    let set_up = ragbus(&nats.url(), &dir.path().join("data"))
-        .arg("setup")
-        .output();
-    assert!(set_up.expect("runs").status.success());
+    nats.set_up(&dir.path().join("data"));
     let admin = nats.jetstream().await;
     for tenant in ["t1", "t2"] {
         let subject = format!("rag.result.{tenant}.job");
-        admin
-            .publish(subject, "{}".into())
-            .await
-            .expect("sent")
-            .await
-            .expect("stored");
+        stored(&admin, &subject).await;
     }
     let heard = nats.client().await;
     let mut heard = heard.subscribe("rag.*.t2").await.expect("subscribed");
@@ -168,17 +155,8 @@ async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
         tokio::time::timeout(SILENCE, heard.next()).await.is_err(),
         "t2 heard of it"
     );
-    let mut foreign = t1
-        .client
-        .subscribe("rag.result.t2.>")
-        .await
-        .expect("only asked for");
-    admin
-        .publish("rag.result.t2.other", "{}".into())
-        .await
-        .expect("sent")
-        .await
-        .expect("stored");
+    let mut foreign = t1.listen("rag.result.t2.>").await;
+    stored(&admin, "rag.result.t2.other").await;
     let heard = tokio::time::timeout(SILENCE, foreign.next()).await;
     assert!(!matches!(heard, Ok(Some(_))), "t2's result");
 }

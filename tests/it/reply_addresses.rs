@@ -33,68 +33,48 @@ fn subjects() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Exactly so many replies were refused.
+async fn counted(worker: &Worker, attempts: f64) {
+    const REFUSED: &str = "ragbus_replies_refused_total";
+    eventually("every attempt is counted", PATIENCE, || async {
+        (worker.metric(REFUSED).await >= attempts).then_some(())
+    })
+    .await;
+    assert_eq!(worker.metric(REFUSED).await, attempts);
+}
+
+async fn nothing_happened(service: &Service) {
+    let ingest = service.t1.jetstream.get_stream("RAG_INGEST").await;
+    let ingest = ingest.expect("still there");
+    let last = ingest.cached_info().state.last_sequence;
+    assert_eq!(last, 1, "nothing was injected");
+    let results = service.nats.waiting("RAG_RESULT").await;
+    assert_eq!(results, 1, "nothing was purged");
+    let found = service.t1.retrieve("c", "a document").await;
+    assert_eq!(found["outcome"], "OK");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn s2_no_reply_address_makes_the_worker_act_for_a_caller() {
     let service = Service::start().await;
     // Jobs that wait: a purge or an injected job would show.
     let before = service.t1.ingest(&put("c", "d", "a document")).await;
     assert_eq!(before["status"], "INDEXED");
-    let mut dead = service
-        .t1
-        .client
-        .subscribe("rag.dlq.>")
-        .await
-        .expect("subscribed");
-    let mut injected = service
-        .t1
-        .client
-        .subscribe("rag.ingest.t2")
-        .await
-        .expect("subscribed");
-    let client = &service.t1.client;
+    let mut dead = service.t1.listen("rag.dlq.>").await;
+    let mut injected = service.t1.listen("rag.ingest.t2").await;
     for address in ATTACKS {
         for (subject, body) in subjects() {
-            let sent = headers(&[JSON]);
-            let publish =
-                client.publish_with_reply_and_headers(subject, address, sent, body.into());
-            publish.await.expect("sent");
+            service.t1.send(subject, address, &[], &body).await;
         }
     }
     service.t1.round_trip().await;
     let attempts = (ATTACKS.len() * subjects().len()) as f64;
-    eventually("every attempt is counted", PATIENCE, || async {
-        let refused = service.worker.metric("ragbus_replies_refused_total").await;
-        (refused >= attempts).then_some(())
-    })
-    .await;
-    assert_eq!(
-        service.worker.metric("ragbus_replies_refused_total").await,
-        attempts
-    );
+    counted(&service.worker, attempts).await;
     let silent = tokio::time::timeout(SILENCE, async {
         tokio::select! { m = dead.next() => m, m = injected.next() => m }
     });
     assert!(silent.await.is_err(), "something was injected");
-    let ingest = service
-        .t1
-        .jetstream
-        .get_stream("RAG_INGEST")
-        .await
-        .expect("still there");
-    assert_eq!(
-        ingest.cached_info().state.last_sequence,
-        1,
-        "nothing was injected"
-    );
-    assert_eq!(
-        service.nats.waiting("RAG_RESULT").await,
-        1,
-        "nothing was purged"
-    );
-    assert_eq!(
-        service.t1.retrieve("c", "a document").await["outcome"],
-        "OK"
-    );
+    nothing_happened(&service).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,7 +89,7 @@ async fn s2_with_a_tenant_prefix_another_tenants_inbox_is_refused() {
         "its own inbox is fine"
     );
     for address in ["_INBOX.t2.x", "_INBOX.t11.x", "_INBOX.x"] {
-        let mut inbox = t1.client.subscribe(address).await.expect("subscribed");
+        let mut inbox = t1.listen(address).await;
         for verb in ["retrieve", "catalog"] {
             let subject = format!("rag.{verb}.t1");
             let body = question.to_string();

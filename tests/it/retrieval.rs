@@ -119,6 +119,14 @@ async fn a_reply_says_where_each_chunk_and_score_comes_from() {
         uuid::Uuid::parse_str(id).expect("a UUID").get_version_num(),
         7
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_can_be_left_out_and_a_typo_is_no_corpus() {
+    let service = Service::start().await;
+    let t1 = &service.t1;
+    t1.indexed(&put("c", "owl", "The owl hunts at night."))
+        .await;
     let bare = json!({ "corpus": "c", "query": "owl", "options": { "include": ["METADATA"] } });
     assert_eq!(
         t1.ask("retrieve", &bare).await.ok()["results"][0]["content"],
@@ -138,10 +146,7 @@ async fn a_reply_is_trimmed_to_the_message_limit_and_says_so() {
     for document in ["a", "b"] {
         let text = |i: usize| format!("chunk {i} of {document} ") + &"lorem ipsum ".repeat(6_500);
         let texts: Vec<String> = (0..12).map(text).collect();
-        assert_eq!(
-            t1.ingest(&put_chunks("c", document, &texts)).await["status"],
-            "INDEXED"
-        );
+        t1.indexed(&put_chunks("c", document, &texts)).await;
     }
     let request = json!({ "corpus": "c", "query": "lorem ipsum", "limit": 24 });
     let reply = t1.ask("retrieve", &request).await.ok();

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use async_nats::jetstream::stream;
+use async_nats::jetstream::{Context, stream};
 
 use crate::harness::*;
 
@@ -37,13 +37,16 @@ async fn setup_prints_what_it_does_and_changes_nothing_twice() {
     let jetstream = nats.jetstream().await;
     let dlq = jetstream.get_stream("RAG_DLQ").await.expect("there");
     let changed = stream::Config {
+        // Sizes are an operator's choice; whether results can be read directly is not.
         max_messages_per_subject: 7,
+        allow_direct: false,
         ..dlq.cached_info().config.clone()
     };
     jetstream.update_stream(changed).await.expect("updated");
     let third = said(&set_up(&nats, dir.path(), &[]));
     assert!(third.contains("~ stream RAG_DLQ updated"), "{third}");
-    assert!(third.contains("max_msgs_per_subject: 7 -> 1000"), "{third}");
+    assert!(third.contains("allow_direct: false -> true"), "{third}");
+    assert!(!third.contains("max_msgs_per_subject"), "{third}");
     assert!(third.contains("  stream RAG_INGEST unchanged"), "{third}");
     let json = said(&set_up(&nats, dir.path(), &["--json"]));
     for line in json.lines() {
@@ -77,7 +80,7 @@ async fn a_worker_without_setup_says_what_is_missing_and_gets_ready_by_itself() 
     assert!(ping.is_none(), "not ready, not discovered");
     assert!(set_up(&nats, dir.path(), &[]).status.success());
     worker.ready().await;
-    assert_eq!(t1.ingest(&put("c", "d", "text")).await["status"], "INDEXED");
+    t1.indexed(&put("c", "d", "text")).await;
     // A stream that is not as it should be is named with what it has and what it should have.
     drop(worker);
     let jetstream = nats.jetstream().await;
@@ -95,10 +98,7 @@ async fn a_worker_without_setup_says_what_is_missing_and_gets_ready_by_itself() 
 async fn a_recreated_ingest_stream_continues_above_the_registry() {
     let mut service = Service::start().await;
     for text in ["one", "two", "three"] {
-        assert_eq!(
-            service.t1.ingest(&put("c", "d", text)).await["status"],
-            "INDEXED"
-        );
+        service.t1.indexed(&put("c", "d", text)).await;
     }
     let jetstream = service.nats.jetstream().await;
     jetstream
@@ -118,6 +118,18 @@ async fn a_recreated_ingest_stream_continues_above_the_registry() {
     assert_eq!(service.t1.contents("c", "d").await, ["four"]);
 }
 
+/// The ingest stream again, counting from 1.
+async fn recreated_by_hand(jetstream: &Context) {
+    let ingest = jetstream.get_stream("RAG_INGEST").await.expect("there");
+    let config = stream::Config {
+        first_sequence: None,
+        ..ingest.cached_info().config.clone()
+    };
+    let deleted = jetstream.delete_stream("RAG_INGEST").await;
+    deleted.expect("deleted");
+    jetstream.create_stream(config).await.expect("created");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_pulled_from_a_stream_that_counts_from_below_the_registry() {
     let service = Service::start().await;
@@ -132,24 +144,7 @@ async fn nothing_is_pulled_from_a_stream_that_counts_from_below_the_registry() {
     } = service;
     worker.kill();
     let jetstream = nats.jetstream().await;
-    let ingest = jetstream
-        .get_stream("RAG_INGEST")
-        .await
-        .expect("there")
-        .cached_info()
-        .config
-        .clone();
-    jetstream
-        .delete_stream("RAG_INGEST")
-        .await
-        .expect("deleted");
-    jetstream
-        .create_stream(stream::Config {
-            first_sequence: None,
-            ..ingest
-        })
-        .await
-        .expect("created");
+    recreated_by_hand(&jetstream).await;
     let (job, sequence) = t1.publish(&put("c", "d", "would be superseded")).await;
     assert_eq!(sequence, 1);
     let mut worker = WorkerSetup::new(&nats.url(), dir.path()).spawn();
@@ -165,13 +160,8 @@ async fn nothing_is_pulled_from_a_stream_that_counts_from_below_the_registry() {
         said(&refused)
     );
     // Empty again, it is raised, and the worker goes on by itself.
-    jetstream
-        .get_stream("RAG_INGEST")
-        .await
-        .expect("there")
-        .purge()
-        .await
-        .expect("purged");
+    let ingest = jetstream.get_stream("RAG_INGEST").await.expect("there");
+    ingest.purge().await.expect("purged");
     let raised = said(&set_up(&nats, dir.path(), &[]));
     assert!(raised.contains("continues at sequence 4"), "{raised}");
     worker.ready().await;

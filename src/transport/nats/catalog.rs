@@ -12,6 +12,7 @@ use super::responder::{Call, Endpoint};
 use super::topology::RESULT;
 use super::{subjects, topology};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ingest::chunk_id;
 use crate::model::{
     CorpusName, CorpusRef, DocumentId, JobId, Leg, ModelIds, StoredChunk, TenantId,
 };
@@ -130,12 +131,7 @@ impl CatalogEndpoint {
                 "the document doesn't exist",
             ));
         };
-        let at = self.parts.tenancy.place(corpus, entry.generation);
-        let chunks = self
-            .parts
-            .store
-            .document_chunks(&at, document, entry.live)
-            .await?;
+        let chunks = self.chunks(corpus, document, &entry).await?;
         let metadata = chunks
             .first()
             .map(|c| struct_of(&c.chunk.metadata))
@@ -157,6 +153,32 @@ impl CatalogEndpoint {
             document: Some(detail),
             ..v1::CatalogResponse::default()
         })
+    }
+
+    /// The chunks being served. While a replacement is between "stored" and "committed", some already are the next
+    /// version's: those count too, as they do in retrieval.
+    async fn chunks(
+        &self,
+        corpus: &CorpusRef,
+        document: &DocumentId,
+        entry: &DocumentEntry,
+    ) -> Result<Vec<StoredChunk>> {
+        let at = self.parts.tenancy.place(corpus, entry.generation);
+        let live = self
+            .parts
+            .store
+            .document_chunks(&at, document, entry.live)
+            .await?;
+        if live.len() == entry.chunks as usize {
+            return Ok(live);
+        }
+        let ids: Vec<_> = (0..entry.chunks)
+            .map(|ordinal| chunk_id(corpus, document, ordinal))
+            .collect();
+        let points = self.parts.store.points(&at, &ids).await?;
+        let mut chunks: Vec<StoredChunk> = points.into_iter().map(|point| point.stored).collect();
+        chunks.sort_by_key(|stored| stored.chunk.ordinal);
+        Ok(chunks)
     }
 
     async fn job(&self, tenant: &TenantId, job: &JobId) -> Result<v1::CatalogResponse> {

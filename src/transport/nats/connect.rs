@@ -6,12 +6,13 @@ use std::time::Duration;
 use async_nats::jetstream::{self, Context};
 use async_nats::{ConnectOptions, Event, ServerAddr};
 
+use super::topology::RESULT;
 use crate::error::{Error, Result};
 use crate::telemetry::{Health, Metrics};
 
 const CONDITION: &str = "nats";
 const API_TIMEOUT: Duration = Duration::from_secs(5);
-const CLOSE: Duration = Duration::from_secs(2);
+const SHORT: Duration = Duration::from_secs(2);
 
 /// A connection and what hangs on it.
 #[derive(Debug, Clone)]
@@ -31,10 +32,18 @@ impl Connection {
         self.client.server_info().version
     }
 
+    /// Returns when the server has dealt with everything sent before, and what it sent before that is here; at the latest
+    /// after two seconds. (`flush` only empties our own buffer.)
+    pub(super) async fn round_trip(&self) {
+        // Any answer will do, an error too. It is one of the calls that a worker has the right to.
+        let answer = self.jetstream.get_stream(RESULT);
+        let _ = tokio::time::timeout(SHORT, answer).await;
+    }
+
     /// Sends what is buffered, then closes. The last step of a shutdown: it cuts off what is still in flight.
     pub async fn close(&self) {
-        let _ = tokio::time::timeout(CLOSE, self.client.flush()).await;
-        let _ = tokio::time::timeout(CLOSE, self.client.drain()).await;
+        let _ = tokio::time::timeout(SHORT, self.client.flush()).await;
+        let _ = tokio::time::timeout(SHORT, self.client.drain()).await;
     }
 }
 

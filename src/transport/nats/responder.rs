@@ -142,12 +142,7 @@ impl Responder {
             .await
             .map_err(|e| Error::dependency("a subscription was refused", e))?;
         // The server knows the subscription before anyone is told that this worker is ready.
-        context
-            .connection
-            .client
-            .flush()
-            .await
-            .map_err(|e| Error::dependency("a subscription was refused", e))?;
+        context.connection.round_trip().await;
         let admission = Admission::new(context.concurrency, context.parallelism);
         Ok(Self {
             context,
@@ -185,10 +180,22 @@ impl Responder {
     /// What the server has sent us already still arrives, then the stream ends. Without a server it never does: a silence is
     /// the end too.
     async fn drained(&mut self) {
-        let _ = tokio::time::timeout(SILENCE, self.subscriber.drain()).await;
+        let _ = tokio::time::timeout(SILENCE, self.leave()).await;
         while let Ok(Some(message)) = tokio::time::timeout(SILENCE, self.subscriber.next()).await {
             self.accept(message);
         }
+    }
+
+    /// Ends the subscription without losing what the server has sent us already; the stream ends after that.
+    ///
+    /// `Subscriber::drain` alone is too early: the client forgets the subscription at its next wake-up, which another
+    /// command brings about long before the server has heard of it, and drops what comes in between. So the server is
+    /// told first, in a way that leaves the client's side open: a count with more than nine digits is no count to it,
+    /// and it unsubscribes at once. Should a server ever take it for a count, this is no worse than a plain drain.
+    async fn leave(&mut self) -> std::result::Result<(), async_nats::UnsubscribeError> {
+        self.subscriber.unsubscribe_after(u64::MAX).await?;
+        self.context.connection.round_trip().await;
+        self.subscriber.drain().await
     }
 
     fn accept(&self, message: Message) {

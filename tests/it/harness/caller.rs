@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, HeaderMap, Message, Request};
+use async_nats::{Client, ConnectOptions, HeaderMap, Message, Request, Subscriber};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -102,6 +102,25 @@ impl Caller {
         assert!(echoed.is_ok_and(|message| message.is_some()), "no echo");
     }
 
+    pub async fn listen(&self, subject: &str) -> Subscriber {
+        let listening = self.client.subscribe(subject.to_owned()).await;
+        listening.expect("subscribed")
+    }
+
+    /// A request in JSON whose reply goes to this address.
+    pub async fn send(&self, subject: &str, reply: &str, more: &[(&str, &str)], body: &str) {
+        let mut all = headers(&[JSON]);
+        for (name, value) in more {
+            all.insert(*name, *value);
+        }
+        let (subject, reply) = (subject.to_owned(), reply.to_owned());
+        let body = body.to_owned().into();
+        let sent = self
+            .client
+            .publish_with_reply_and_headers(subject, reply, all, body);
+        sent.await.expect("sent");
+    }
+
     /// Any request; `None` when nobody answers in time.
     pub async fn raw(
         &self,
@@ -138,6 +157,14 @@ impl Caller {
         self.ask("retrieve", &json!({ "corpus": corpus, "query": query }))
             .await
             .ok()
+    }
+
+    /// The corpora of the catalog.
+    pub async fn corpora(&self) -> Value {
+        self.ask("catalog", &json!({ "listCorpora": {} }))
+            .await
+            .ok()["corpora"]
+            .clone()
     }
 
     /// A document of the catalog with its chunks; `None` = 404.
@@ -229,5 +256,12 @@ impl Caller {
     pub async fn ingest(&self, job: &Value) -> Value {
         let (job_id, _) = self.publish(job).await;
         self.result(&job_id).await
+    }
+
+    /// The same for a put that must be carried out.
+    pub async fn indexed(&self, job: &Value) -> Value {
+        let result = self.ingest(job).await;
+        assert_eq!(result["status"], "INDEXED", "{result}");
+        result
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions};
 
-use super::{PATIENCE, eventually, free_address, parts};
+use super::{PATIENCE, eventually, free_address, parts, ragbus};
 
 /// A server with JetStream in a folder of its own; killed when dropped.
 pub struct Nats {
@@ -119,6 +119,16 @@ impl Nats {
 
     pub async fn jetstream(&self) -> Context {
         jetstream::new(self.client().await)
+    }
+
+    /// Runs `ragbus setup` as the user with the widest rights.
+    pub fn set_up(&self, data: &Path) {
+        let output = ragbus(&self.url(), data)
+            .arg("setup")
+            .output()
+            .expect("runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
     }
 
     /// How many messages a stream holds.
