@@ -49,7 +49,7 @@ doc:
 # cargo nextest gives every test a process of its own; without it cargo test runs the same tests.
 check:
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-	  set -x; $(CARGO) nextest run --locked $(FEATURES); \
+	  set -x; $(CARGO) nextest run --locked --no-fail-fast $(FEATURES); \
 	else \
 	  echo "cargo nextest is not installed: running cargo test"; \
 	  set -x; $(CARGO) test --locked $(FEATURES) --tests; \
