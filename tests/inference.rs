@@ -161,6 +161,20 @@ async fn the_real_encoders_keep_the_contract() {
     contract::sparse_encoder(&*SHARED.sparse(SPARSE).unwrap()).await;
 }
 
+/// The chunker counts each word once and adds up.
+#[test]
+fn counts_add_up_over_words() {
+    let counter = SHARED.token_counter(DENSE).unwrap();
+    for case in fixture(DENSE) {
+        let text = case["text"].as_str().unwrap();
+        let words: usize = text
+            .split_whitespace()
+            .map(|word| counter.count(word))
+            .sum();
+        assert_eq!(counter.count(text), words, "{}", case["name"]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_counted_as_the_model_does() {
     let counter = SHARED.token_counter(DENSE).unwrap();

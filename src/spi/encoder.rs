@@ -96,6 +96,8 @@ pub trait SparseEncoder: Send + Sync + fmt::Debug {
 }
 
 /// Counts tokens as the dense model does, special tokens excluded. Synchronous: call it off the async threads.
+///
+/// The count of a text is the sum of its words' counts: no token of a model spans white space.
 pub trait TokenCounter: Send + Sync + fmt::Debug {
     /// Tokens of the text; 0 when it can't be tokenised.
     fn count(&self, text: &str) -> usize;
