@@ -71,7 +71,18 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/sqlite",
         crates: &["sqlx", "serde_json"],
-        modules: &["error", "model", "spi", "adapters::result_json"],
+        modules: &[
+            "error",
+            "model",
+            "spi",
+            "adapters::metadata_json",
+            "adapters::result_json",
+        ],
+    },
+    Row {
+        path: "adapters/metadata_json.rs",
+        crates: &["serde", "serde_json"],
+        modules: &["error", "model"],
     },
     Row {
         path: "adapters/result_json.rs",

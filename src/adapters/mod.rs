@@ -4,6 +4,8 @@
 
 #[cfg(feature = "edge")]
 pub mod edge;
+#[cfg(feature = "sqlite")]
+mod metadata_json;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod parse;

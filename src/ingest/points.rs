@@ -20,6 +20,8 @@ use crate::spi::{
 pub(super) struct Prepared {
     pub chunks: Vec<StoredChunk>,
     pub expires_at: Option<Timestamp>,
+    /// The document's own metadata.
+    pub metadata: Metadata,
     pub warnings: Vec<String>,
 }
 
@@ -94,9 +96,9 @@ pub(super) fn prepare(
             return Err(Error::internal("chunks were read as a text"));
         }
     };
-    let expires_at = match &readable.put {
-        Put::Document(put) => put.expires_at,
-        Put::Chunks(put) => put.expires_at,
+    let (expires_at, metadata) = match &readable.put {
+        Put::Document(put) => (put.expires_at, &put.metadata),
+        Put::Chunks(put) => (put.expires_at, &put.metadata),
     };
     let document = readable.document();
     let stored = chunks.into_iter().map(|chunk| StoredChunk {
@@ -109,6 +111,7 @@ pub(super) fn prepare(
     Ok(Prepared {
         chunks: stored.collect(),
         expires_at,
+        metadata: metadata.clone(),
         warnings,
     })
 }

@@ -171,7 +171,7 @@ impl IngestProcessor {
             .map_err(|e| e.at_stage("chunk"))?;
         clock.lap("chunk");
         template.warnings.clone_from(&prepared.warnings);
-        let expires_at = prepared.expires_at;
+        let (expires_at, metadata) = (prepared.expires_at, prepared.metadata.clone());
         let (points, losses) = self.embedded(&at, prepared, keep).await?;
         clock.lap("embed");
         self.reached(IngestStep::Embedded).await;
@@ -189,6 +189,7 @@ impl IngestProcessor {
             hashes: hashes.clone(),
             chunks,
             expires_at,
+            metadata,
             result: template,
         };
         self.committed(job, &at, document, &written).await

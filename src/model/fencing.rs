@@ -3,7 +3,7 @@
 //! Every registry loads the row, applies one of these in a short transaction, and stores it. Must not know SQL.
 //! `tests/fencing_model.rs` checks the protocol exhaustively.
 
-use super::{Hashes, IngestResult, IngestStatus, Timestamp};
+use super::{Hashes, IngestResult, IngestStatus, Metadata, Timestamp};
 
 /// A document's row. The default is a row that was just created: a tombstone of sequence 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct DocumentRow {
     pub deleted: bool,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// The document's own metadata.
+    pub metadata: Metadata,
     /// The result of the job `sequence`, when that was a document's job.
     pub result: Option<IngestResult>,
 }
@@ -36,6 +38,7 @@ impl Default for DocumentRow {
             chunks: 0,
             deleted: true,
             expires_at: None,
+            metadata: Metadata::default(),
             result: None,
         }
     }
@@ -119,6 +122,8 @@ pub struct Written {
     pub chunks: u32,
     /// When the document expires.
     pub expires_at: Option<Timestamp>,
+    /// The document's own metadata.
+    pub metadata: Metadata,
     /// The result, its status `Indexed` or `MetadataUpdated`.
     pub result: IngestResult,
 }
@@ -138,6 +143,7 @@ pub fn finish_put(row: &mut DocumentRow, fence: u64, generation: u32, written: &
     row.hashes = written.hashes.clone();
     row.deleted = false;
     row.expires_at = written.expires_at;
+    row.metadata = written.metadata.clone();
     row.chunks = written.chunks;
     let mut result = template.clone();
     result.chunks = written.chunks;
@@ -173,6 +179,7 @@ fn bury(row: &mut DocumentRow, sequence: u64) -> u32 {
     row.chunks = 0;
     row.deleted = true;
     row.expires_at = None;
+    row.metadata = Metadata::default();
     chunks
 }
 
@@ -230,6 +237,7 @@ mod tests {
                     hashes: h.clone(),
                     chunks,
                     expires_at: None,
+                    metadata: Metadata::default(),
                     result: job(s),
                 };
                 match finish_put(row, fence, 1, &written) {
@@ -309,6 +317,7 @@ mod tests {
             hashes: hashes("a", "m"),
             chunks: 1,
             expires_at: None,
+            metadata: Metadata::default(),
             result: job(5),
         };
         assert_eq!(

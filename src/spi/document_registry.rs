@@ -9,8 +9,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{
-    CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, TenantId, Timestamp,
-    Written,
+    CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, Metadata, TenantId,
+    Timestamp, Written,
 };
 
 /// What a transaction decided, with what clean-up and writing need to know.
@@ -76,6 +76,8 @@ pub struct DocumentEntry {
     pub updated_at: Timestamp,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
+    /// The document's own metadata.
+    pub metadata: Metadata,
 }
 
 /// The registry. Errors: `DependencyFailed` when SQL fails.

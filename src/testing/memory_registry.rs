@@ -75,6 +75,7 @@ impl Corpus {
             generation: self.generation,
             updated_at: *updated_at,
             expires_at: row.expires_at,
+            metadata: row.metadata.clone(),
         })
     }
 }

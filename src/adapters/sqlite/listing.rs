@@ -4,6 +4,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::rows::{small, text, time, to_sql, unsigned};
 use super::{SqliteRegistry, sql_failed};
+use crate::adapters::metadata_json;
 use crate::error::{Error, Result};
 use crate::model::{CorpusName, CorpusRef, DocumentId, TenantId, Timestamp};
 use crate::spi::{CorpusEntry, DocumentEntry};
@@ -15,7 +16,7 @@ const CORPUS: &str = "SELECT c.tenant, c.corpus, c.generation, c.models, \
     WHERE c.state = 'active' AND (?1 IS NULL OR c.tenant = ?1) \
     GROUP BY c.tenant, c.corpus ORDER BY c.tenant, c.corpus";
 
-const DOCUMENT: &str = "SELECT d.document_id, d.sequence, d.live, d.chunks, d.updated_at, d.expires_at, c.generation \
+const DOCUMENT: &str = "SELECT d.document_id, d.sequence, d.live, d.chunks, d.updated_at, d.expires_at, d.metadata, c.generation \
     FROM documents d JOIN corpora c ON c.tenant = d.tenant AND c.corpus = d.corpus \
     WHERE d.tenant = ?1 AND d.corpus = ?2 AND d.deleted = 0";
 
@@ -132,5 +133,6 @@ fn document_entry(row: &SqliteRow) -> Result<DocumentEntry> {
         generation: small(row, "generation")?,
         updated_at: time(row, "updated_at")?.unwrap_or(Timestamp::from_micros(0)),
         expires_at: time(row, "expires_at")?,
+        metadata: metadata_json::from_json(&text(row, "metadata")?)?,
     })
 }

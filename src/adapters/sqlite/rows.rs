@@ -4,6 +4,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use super::sql_failed;
+use crate::adapters::metadata_json;
 use crate::adapters::result_json;
 use crate::error::{Error, Result};
 use crate::model::{CorpusRef, DocumentId, DocumentRow, Hashes, Timestamp};
@@ -75,7 +76,7 @@ pub(super) async fn document_row(
 ) -> Result<DocumentRow> {
     let row = sqlx::query(
         "SELECT sequence, claimed, live, content_hash, metadata_hash, pipeline_hash, chunks, deleted, \
-         expires_at, result FROM documents WHERE tenant = ? AND corpus = ? AND document_id = ?",
+         expires_at, metadata, result FROM documents WHERE tenant = ? AND corpus = ? AND document_id = ?",
     )
     .bind(corpus.tenant.as_str())
     .bind(corpus.corpus.as_str())
@@ -99,6 +100,7 @@ pub(super) async fn document_row(
         chunks: small(&row, "chunks")?,
         deleted: unsigned(&row, "deleted")? != 0,
         expires_at: time(&row, "expires_at")?,
+        metadata: metadata_json::from_json(&text(&row, "metadata")?)?,
         result: result.as_deref().map(result_json::from_json).transpose()?,
     })
 }
@@ -112,13 +114,13 @@ pub(super) async fn save_document(
 ) -> Result<()> {
     sqlx::query(
         "INSERT INTO documents (tenant, corpus, document_id, sequence, claimed, live, content_hash, \
-         metadata_hash, pipeline_hash, chunks, deleted, expires_at, result, updated_at) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+         metadata_hash, pipeline_hash, chunks, deleted, expires_at, metadata, result, updated_at) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
          ON CONFLICT (tenant, corpus, document_id) DO UPDATE SET sequence = excluded.sequence, \
          claimed = excluded.claimed, live = excluded.live, content_hash = excluded.content_hash, \
          metadata_hash = excluded.metadata_hash, pipeline_hash = excluded.pipeline_hash, \
          chunks = excluded.chunks, deleted = excluded.deleted, expires_at = excluded.expires_at, \
-         result = excluded.result, updated_at = excluded.updated_at",
+         metadata = excluded.metadata, result = excluded.result, updated_at = excluded.updated_at",
     )
     .bind(corpus.tenant.as_str())
     .bind(corpus.corpus.as_str())
@@ -132,6 +134,7 @@ pub(super) async fn save_document(
     .bind(i64::from(row.chunks))
     .bind(i64::from(row.deleted))
     .bind(row.expires_at.map(Timestamp::as_micros))
+    .bind(metadata_json::to_json(&row.metadata))
     .bind(row.result.as_ref().map(result_json::to_json))
     .bind(Timestamp::now().as_micros())
     .execute(connection)

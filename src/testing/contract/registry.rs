@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::model::{
     CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, IngestStatus,
-    TenantId, Timestamp, Written,
+    Metadata, MetadataValue, TenantId, Timestamp, Written,
 };
 use crate::spi::DocumentRegistry;
 
@@ -35,6 +35,11 @@ fn hashes(content: &str, metadata: &str) -> Hashes {
         metadata: metadata.into(),
         pipeline: "p".into(),
     }
+}
+
+fn metadata() -> Metadata {
+    let year = [("year".to_owned(), MetadataValue::Number(2020.5))];
+    Metadata::new("metadata", year.into()).expect("valid")
 }
 
 fn job(sequence: u64) -> IngestResult {
@@ -75,6 +80,7 @@ async fn put(
         hashes: h.clone(),
         chunks,
         expires_at: Some(Timestamp::from_micros(77)),
+        metadata: metadata(),
         result: job(s),
     };
     match registry
@@ -122,6 +128,7 @@ pub async fn puts_follow_the_rules(registry: Registry) {
         .expect("there");
     assert_eq!((entry.sequence, entry.live, entry.chunks), (8, 8, 1));
     assert_eq!(entry.expires_at, Some(Timestamp::from_micros(77)));
+    assert_eq!(entry.metadata, metadata());
     assert!(entry.updated_at > Timestamp::from_micros(0));
 }
 
@@ -296,6 +303,7 @@ pub async fn a_retired_generation_is_noticed(registry: Registry) {
         hashes: hashes("a", "m"),
         chunks: 1,
         expires_at: None,
+        metadata: Metadata::default(),
         result: job(5),
     };
     registry

@@ -131,23 +131,18 @@ impl CatalogEndpoint {
                 "the document doesn't exist",
             ));
         };
-        let chunks = self.chunks(corpus, document, &entry).await?;
-        let metadata = chunks
-            .first()
-            .map(|c| struct_of(&c.chunk.metadata))
-            .unwrap_or_default();
+        let chunks = match with_chunks {
+            true => self.chunks(corpus, document, &entry).await?,
+            false => Vec::new(),
+        };
         let detail = v1::DocumentDetail {
             document_id: entry.document_id.as_str().to_owned(),
             sequence: entry.sequence,
             updated_at: Some(WireTimestamp::from(entry.updated_at)),
             expires_at: entry.expires_at.map(WireTimestamp::from),
-            metadata: Some(metadata),
+            metadata: Some(struct_of(&entry.metadata)),
             chunk_count: entry.chunks,
-            chunks: if with_chunks {
-                chunks.iter().map(chunk).collect()
-            } else {
-                Vec::new()
-            },
+            chunks: chunks.iter().map(chunk).collect(),
         };
         Ok(v1::CatalogResponse {
             document: Some(detail),

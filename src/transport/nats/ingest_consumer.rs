@@ -14,7 +14,7 @@ use super::connect::Connection;
 use super::gate::Gate;
 use super::ingest_job::JobRunner;
 use super::lanes::Lanes;
-use super::topology::{HINTS, INGEST, PULLED, lane_consumer};
+use super::topology::{HINTS, INGEST, LANES, lane_consumer};
 use super::{subjects, verify};
 use crate::error::{Error, Result};
 use crate::ingest::IngestProcessor;
@@ -65,7 +65,7 @@ impl IngestConsumer {
     pub fn new(context: IngestContext) -> Self {
         Self {
             gate: Gate::new(),
-            lanes: Arc::new(Lanes::new(PULLED)),
+            lanes: Arc::new(Lanes::new(LANES)),
             permits: Arc::new(Semaphore::new(context.concurrency)),
             jobs: TaskTracker::new(),
             abort: CancellationToken::new(),
@@ -144,8 +144,8 @@ impl IngestConsumer {
             .get_stream(INGEST)
             .await
             .map_err(|e| one(e.to_string()))?;
-        let mut consumers = Vec::with_capacity(PULLED);
-        for lane in 0..PULLED {
+        let mut consumers = Vec::with_capacity(LANES);
+        for lane in 0..LANES {
             let consumer = stream.get_consumer(&lane_consumer(lane)).await;
             consumers.push(consumer.map_err(|e| one(e.to_string()))?);
         }

@@ -107,34 +107,36 @@ fn dead_letters(replicas: usize) -> Config {
     }
 }
 
-/// The lanes, and beside them what no lane gets: the server stores a wildcard that a publisher wrote literally
-/// (`rag.ingest.*`, `rag.ingest.>`) without transforming its subject. Such jobs must be buried, not kept.
-pub(super) const PULLED: usize = LANES + 1;
-
 /// The name of a lane's consumer.
 pub(super) fn lane_consumer(lane: usize) -> String {
-    if lane < LANES {
-        format!("ingest-{lane:02}")
+    format!("ingest-{lane:02}")
+}
+
+/// The first lane also gets what no lane would: the server stores a wildcard that a publisher wrote literally
+/// (`rag.ingest.*`, `rag.ingest.>`) without transforming its subject. Such jobs must be buried, not kept.
+fn lane_filters(lane: usize) -> Vec<String> {
+    let own = format!("rag.work.{lane}.*");
+    if lane == 0 {
+        vec![own, "rag.ingest.>".to_owned()]
     } else {
-        "ingest-stray".to_owned()
+        vec![own]
     }
 }
 
-fn lane_filter(lane: usize) -> String {
-    if lane < LANES {
-        format!("rag.work.{lane}.*")
-    } else {
-        "rag.ingest.>".to_owned()
-    }
-}
-
-/// The consumers of the ingest stream, one a lane and one for strays. The worker decides about retries, so `max_deliver` is unlimited, and
+/// The consumers of the ingest stream, one a lane. The worker decides about retries, so `max_deliver` is unlimited, and
 /// a poisoned job that waits must not stop its lane, so as many may wait as a tenant's backlog holds.
 pub(super) fn consumers() -> Vec<pull::Config> {
-    (0..PULLED)
+    (0..LANES)
         .map(|lane| pull::Config {
             durable_name: Some(lane_consumer(lane)),
-            filter_subject: lane_filter(lane),
+            filter_subject: match lane_filters(lane).as_slice() {
+                [only] => only.clone(),
+                _ => String::new(),
+            },
+            filter_subjects: match lane_filters(lane) {
+                several if several.len() > 1 => several,
+                _ => Vec::new(),
+            },
             ack_policy: AckPolicy::Explicit,
             ack_wait: ACK_WAIT,
             max_deliver: -1,
@@ -192,10 +194,20 @@ pub(super) fn stream_facts(config: &Config) -> Vec<(&'static str, String)> {
     ]
 }
 
+fn filters(config: &pull::Config) -> String {
+    let one = Some(&config.filter_subject).filter(|filter| !filter.is_empty());
+    let all: Vec<&str> = one
+        .into_iter()
+        .chain(&config.filter_subjects)
+        .map(String::as_str)
+        .collect();
+    all.join(",")
+}
+
 /// What matters of a consumer's configuration.
 pub(super) fn consumer_facts(config: &pull::Config) -> Vec<(&'static str, String)> {
     vec![
-        ("filter_subject", config.filter_subject.clone()),
+        ("filter_subject", filters(config)),
         ("ack_policy", format!("{:?}", config.ack_policy)),
         ("ack_wait", format!("{:?}", config.ack_wait)),
         ("max_deliver", config.max_deliver.to_string()),

@@ -42,7 +42,7 @@ pub async fn verify(connection: &Connection, highest: u64) -> Vec<String> {
                 );
                 if wanted.name == INGEST && info.state.last_sequence < highest {
                     problems.push(format!(
-                        "stream {INGEST} counts {} jobs, the registry has seen {highest}: the stream was recreated and every put \
+                        "stream {INGEST} is at sequence {}, the registry has seen {highest}: the stream was recreated and every put \
                          would be superseded. Run `ragbus setup` while it is empty",
                         info.state.last_sequence
                     ));
