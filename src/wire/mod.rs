@@ -9,6 +9,7 @@ mod filter;
 mod ingest;
 mod json_error;
 mod metadata;
+mod reply;
 mod retrieve;
 mod timestamp;
 
@@ -24,10 +25,8 @@ pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};
 pub use metadata::struct_of;
-pub use retrieve::{
-    DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, RetrieveRules, decode_retrieve, encode_within,
-    retrieve_response,
-};
+pub use reply::{encode_within, retrieve_response};
+pub use retrieve::{DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, RetrieveRules, decode_retrieve};
 pub use timestamp::WireTimestamp;
 
 /// The newest schema version this build understands (`Rag-Schema`).

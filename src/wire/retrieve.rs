@@ -1,14 +1,12 @@
-//! Retrieval requests and replies to and from the wire.
+//! Retrieval requests from the wire.
 
-use super::encoding::{Encoding, decode, encode};
+use super::encoding::{Encoding, decode};
 use super::filter::filter_of;
-use super::metadata::struct_of;
 use super::v1;
 use crate::error::{Error, Result};
 use crate::model::{
-    CorpusName, CorpusRef, FusionWeights, Grade, Include, Leg, LegSignal, ModelIds, Origin,
-    Outcome, QueryText, Retrieval, RetrievalOptions, RetrievalQuality, RetrievalRequest,
-    RetrievedChunk, ScoreKind, Signals, StageName, StageReport, TenantId,
+    CorpusName, CorpusRef, FusionWeights, Include, Leg, Origin, QueryText, RetrievalOptions,
+    RetrievalRequest, StageName, TenantId,
 };
 
 /// Results when a request doesn't say.
@@ -273,173 +271,6 @@ fn chunks_per_document(most: Option<i32>) -> Result<Option<u32>> {
     }
 }
 
-/// Encodes a reply.
-pub fn retrieve_response(
-    request: &RetrievalRequest,
-    retrieval: &Retrieval,
-    retrieval_id: &str,
-    request_id: &str,
-    models: &ModelIds,
-) -> v1::RetrieveResponse {
-    let corpus = request.corpus.corpus.as_str();
-    let include = request.options.include;
-    v1::RetrieveResponse {
-        retrieval_id: retrieval_id.to_owned(),
-        request_id: request_id.to_owned(),
-        outcome: outcome(retrieval.outcome).into(),
-        results: retrieval
-            .results
-            .iter()
-            .map(|c| chunk(corpus, c, include))
-            .collect(),
-        quality: Some(quality(&retrieval.quality)),
-        queries: retrieval.queries.iter().map(query).collect(),
-        stages: retrieval.stages.iter().map(stage).collect(),
-        degraded: retrieval
-            .degraded
-            .iter()
-            .map(|s| s.name().to_owned())
-            .collect(),
-        warnings: retrieval.warnings.clone(),
-        models: Some(models_of(models)),
-        truncated: false,
-        omitted: 0,
-    }
-}
-
-/// Encodes model ids.
-pub(super) fn models_of(models: &ModelIds) -> v1::Models {
-    v1::Models {
-        dense: models.dense.clone(),
-        sparse: models.sparse.clone(),
-        cross_encoder: models.cross_encoder.clone(),
-    }
-}
-
-fn outcome(outcome: Outcome) -> v1::outcome::Kind {
-    match outcome {
-        Outcome::Ok => v1::outcome::Kind::Ok,
-        Outcome::NoCorpus => v1::outcome::Kind::NoCorpus,
-        Outcome::NoMatch => v1::outcome::Kind::NoMatch,
-        Outcome::NoRelevantContext => v1::outcome::Kind::NoRelevantContext,
-    }
-}
-
-fn chunk(corpus: &str, chunk: &RetrievedChunk, include: Include) -> v1::RetrievedChunk {
-    v1::RetrievedChunk {
-        chunk_id: chunk.chunk_id.to_string(),
-        corpus: corpus.to_owned(),
-        document_id: chunk.document_id.as_str().to_owned(),
-        document_sequence: chunk.document_sequence,
-        ordinal: chunk.ordinal,
-        span: chunk.span.map(|s| v1::Span {
-            start: s.start,
-            end: s.end,
-        }),
-        content: if include.content {
-            chunk.content.clone()
-        } else {
-            String::new()
-        },
-        content_hash: chunk.content_hash.clone(),
-        metadata: include.metadata.then(|| struct_of(&chunk.metadata)),
-        relevance_score: f64::from(chunk.relevance),
-        score_kind: score_kind(chunk.score_kind).into(),
-        grade: grade(chunk.grade).into(),
-        signals: Some(signals(&chunk.signals)),
-    }
-}
-
-fn score_kind(kind: ScoreKind) -> v1::score::Kind {
-    match kind {
-        ScoreKind::Cosine => v1::score::Kind::Cosine,
-        ScoreKind::SparseDot => v1::score::Kind::SparseDot,
-        ScoreKind::Bm25 => v1::score::Kind::Bm25,
-        ScoreKind::Rrf => v1::score::Kind::Rrf,
-        ScoreKind::Dbsf => v1::score::Kind::Dbsf,
-        ScoreKind::CrossEncoder => v1::score::Kind::CrossEncoder,
-    }
-}
-
-fn grade(grade: Grade) -> v1::grade::Kind {
-    match grade {
-        Grade::Correct => v1::grade::Kind::Correct,
-        Grade::Ambiguous => v1::grade::Kind::Ambiguous,
-        Grade::Incorrect => v1::grade::Kind::Incorrect,
-        Grade::Ungraded => v1::grade::Kind::Ungraded,
-    }
-}
-
-fn signals(signals: &Signals) -> v1::Signals {
-    let leg = |signal: Option<LegSignal>| {
-        signal.map(|s| v1::LegSignal {
-            score: f64::from(s.score),
-            rank: s.rank,
-        })
-    };
-    v1::Signals {
-        dense: leg(signals.dense),
-        sparse: leg(signals.sparse),
-        bm25: leg(signals.bm25),
-        fused: signals.fused.map(f64::from),
-        cross_encoder_logit: signals.cross_encoder.as_ref().map(|s| f64::from(s.value)),
-    }
-}
-
-fn quality(quality: &RetrievalQuality) -> v1::Quality {
-    v1::Quality {
-        retrieved: quality.correct + quality.ambiguous + quality.incorrect,
-        correct: quality.correct,
-        ambiguous: quality.ambiguous,
-        incorrect: quality.incorrect,
-        corrected: quality.corrected,
-    }
-}
-
-fn query(query: &QueryText) -> v1::Query {
-    let origin = match query.origin {
-        Origin::Original => v1::query::Origin::Original,
-        Origin::Template => v1::query::Origin::Template,
-        Origin::Hyde => v1::query::Origin::Hyde,
-        Origin::StepBack => v1::query::Origin::StepBack,
-    };
-    v1::Query {
-        text: query.text.clone(),
-        expanded_text: query.expanded_text.clone().unwrap_or_default(),
-        origin: origin.into(),
-    }
-}
-
-fn stage(report: &StageReport) -> v1::StageReport {
-    v1::StageReport {
-        name: report.stage.name().to_owned(),
-        duration_ms: report.duration.as_secs_f64() * 1_000.0,
-        inputs: report.inputs,
-        outputs: report.outputs,
-        model_calls: report.model_calls,
-    }
-}
-
-/// Encodes a reply that fits into `limit` bytes: results are dropped from the end, and counted, until it does.
-pub fn encode_within(
-    mut response: v1::RetrieveResponse,
-    encoding: Encoding,
-    limit: usize,
-) -> Vec<u8> {
-    loop {
-        let body = encode(&response, encoding);
-        if body.len() <= limit || response.results.is_empty() {
-            return body;
-        }
-        // Results are of like size: drop about as many as are too much, at least one.
-        let results = response.results.len();
-        let fitting = (results * limit / body.len()).min(results - 1);
-        response.results.truncate(fitting);
-        response.truncated = true;
-        response.omitted += u32::try_from(results - fitting).unwrap_or(u32::MAX);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -563,23 +394,6 @@ mod tests {
         for bad in [" \u{3000} ".to_owned(), "x".repeat(MAX_QUERY_BYTES + 1)] {
             assert_eq!(query(&bad).expect_err("refused").field(), Some("query"));
         }
-    }
-
-    #[test]
-    fn a_reply_is_cut_to_the_limit_and_says_so() {
-        let result = v1::RetrievedChunk {
-            content: "x".repeat(1000),
-            ..v1::RetrievedChunk::default()
-        };
-        let response = v1::RetrieveResponse {
-            results: vec![result; 50],
-            ..v1::RetrieveResponse::default()
-        };
-        let body = encode_within(response, Encoding::Json, 10_000);
-        assert!(body.len() <= 10_000);
-        let back: v1::RetrieveResponse = decode(&body, Encoding::Json).expect("valid");
-        assert!(back.truncated && !back.results.is_empty());
-        assert_eq!(back.omitted as usize + back.results.len(), 50);
     }
 
     proptest::proptest! {
