@@ -9,18 +9,18 @@ use crate::model::{
 
 /// Lower-case hexadecimal SHA-256 of a chunk's content, as replies carry it.
 pub fn content_hash(content: &str) -> String {
-    hex(&Sha256::digest(content.as_bytes()))
+    sha256_hex(content.as_bytes())
+}
+
+/// Lower-case hexadecimal SHA-256.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// The hashes of a put. `models` are the ids of the dense and the sparse model.
-pub trait PutHashes {
+pub(super) trait PutHashes {
     /// Computes them.
     fn hashes(&self, models: (&str, &str)) -> Hashes;
-}
-
-/// The hashes of a put.
-pub fn put_hashes(put: &impl PutHashes, models: (&str, &str)) -> Hashes {
-    put.hashes(models)
 }
 
 impl PutHashes for PutDocument {

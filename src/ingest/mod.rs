@@ -9,6 +9,6 @@ mod points;
 mod processor;
 
 pub use chunking::{CHUNKER_VERSION, cut};
-pub use hashing::{content_hash, put_hashes};
+pub use hashing::{content_hash, sha256_hex};
 pub use identity::chunk_id;
 pub use processor::{IngestParts, IngestProcessor, NoObserver};

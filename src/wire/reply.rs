@@ -43,7 +43,7 @@ pub fn retrieve_response(
 }
 
 /// Encodes model ids.
-pub(super) fn models_of(models: &ModelIds) -> v1::Models {
+pub fn models_of(models: &ModelIds) -> v1::Models {
     v1::Models {
         dense: models.dense.clone(),
         sparse: models.sparse.clone(),

@@ -20,7 +20,7 @@ use crate::spi::{CorpusEntry, DocumentEntry, DocumentRegistry, VectorStore};
 use crate::tenancy::TenancyStrategy;
 use crate::wire::{
     CatalogQuestion, MAX_LIMIT, MAX_QUERY_BYTES, Page, WIRE_SCHEMA, WireTimestamp, cursor_after,
-    decode, decode_catalog, encode, struct_of, v1,
+    decode, decode_catalog, encode, models_of, struct_of, v1,
 };
 
 /// What the endpoint is made of.
@@ -60,11 +60,7 @@ impl CatalogEndpoint {
         let info = v1::Info {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             schema: WIRE_SCHEMA as i32,
-            models: Some(v1::Models {
-                dense: self.parts.models.dense.clone(),
-                sparse: self.parts.models.sparse.clone(),
-                cross_encoder: self.parts.models.cross_encoder.clone(),
-            }),
+            models: Some(models_of(&self.parts.models)),
             legs: self
                 .parts
                 .legs

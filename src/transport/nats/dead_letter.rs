@@ -2,12 +2,12 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 
 use super::connect::Connection;
 use super::headers::{Headers, ORIGIN_SEQUENCE};
 use super::subjects;
 use crate::error::{Error, Result};
+use crate::ingest::sha256_hex;
 use crate::model::TenantId;
 
 /// How many bytes of original headers are kept: the server takes 64 KiB of headers, ours included.
@@ -73,10 +73,7 @@ fn message(letter: &DeadLetter<'_>, max_payload: usize) -> (HeaderMap, Bytes) {
     if size + letter.body.len() + 64 <= max_payload {
         return (headers, letter.body.clone());
     }
-    headers.insert(
-        "Rag-Dead-Body-Sha256",
-        format!("{:x}", Hex(&Sha256::digest(letter.body))).as_str(),
-    );
+    headers.insert("Rag-Dead-Body-Sha256", sha256_hex(letter.body).as_str());
     headers.insert(
         "Rag-Dead-Body-Bytes",
         letter.body.len().to_string().as_str(),
@@ -115,14 +112,6 @@ fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
-}
-
-struct Hex<'a>(&'a [u8]);
-
-impl std::fmt::LowerHex for Hex<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
 }
 
 #[cfg(test)]
