@@ -2,6 +2,7 @@
 //!
 //! Layer 0. Knows the standard library only: no serialisation, no I/O, no wire or store types.
 
+mod calibration;
 mod chunk;
 mod fencing;
 mod filter;
@@ -13,6 +14,7 @@ mod schema;
 mod score;
 mod time;
 
+pub use calibration::{Calibration, Calibrations};
 pub use chunk::{Chunk, ChunkId, Span, StoredChunk};
 pub use fencing::{
     Decision, DocumentRow, Finish, Written, begin_delete, begin_put, fence_document, finish_put,

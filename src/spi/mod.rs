@@ -2,13 +2,16 @@
 //!
 //! Layer 1, over the values. Must not know any implementation.
 
+mod cross_encoder;
 mod document_parser;
 mod document_registry;
 mod encoder;
 mod ingest_steps;
 mod retriever;
+mod text_generator;
 mod vector_store;
 
+pub use cross_encoder::{CrossEncoder, CrossEncoderInfo, PairScore, PairScoring};
 pub use document_parser::{DocumentParser, OffsetMap, ParsedDocument, TextKind};
 pub use document_registry::{
     Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished,
@@ -18,6 +21,7 @@ pub use encoder::{
 };
 pub use ingest_steps::{IngestStep, StepObserver};
 pub use retriever::{RequestContext, Retriever};
+pub use text_generator::{Generation, TextGenerator};
 pub use vector_store::{
     CollectionInfo, FusionMethod, Hit, HybridQuery, LegQuery, LegVector, Point, StoreAnswer,
     VectorStore, Vectors,
