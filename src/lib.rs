@@ -12,6 +12,8 @@ pub mod tenancy;
 // L1: ports
 pub mod spi;
 // L2: use cases
+pub mod crossencoder;
+pub mod expansion;
 pub mod ingest;
 pub mod retrieval;
 // L3: adapters

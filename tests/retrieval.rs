@@ -9,10 +9,12 @@ use ragbus::error::ErrorKind;
 use ragbus::ingest::{IngestParts, IngestProcessor, NoObserver};
 use ragbus::model::{
     ChunkInput, CorpusName, CorpusRef, DocumentId, FusionWeights, IngestJob, IngestOperation,
-    JobId, Leg, Metadata, Origin, Outcome, PutChunks, QueryText, Retrieval, RetrievalOptions,
+    JobId, Leg, Metadata, Outcome, PutChunks, QueryText, Retrieval, RetrievalOptions,
     RetrievalRequest, RetrievedChunk, ScoreKind, TenantId,
 };
-use ragbus::retrieval::{HybridConfig, HybridParts, HybridRetriever};
+use ragbus::retrieval::{
+    HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline, StageFactories,
+};
 use ragbus::spi::{FusionMethod, RequestContext, Retriever, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{
@@ -101,8 +103,10 @@ async fn fill(desk: &Desk) {
 fn parts(desk: &Desk, legs: &[Leg]) -> HybridParts {
     HybridParts {
         store: Arc::clone(&desk.store),
-        dense: Arc::new(HashDenseEncoder::new("dense-hash", 64, 256)),
-        sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
+        encoders: QueryEncoders {
+            dense: Arc::new(HashDenseEncoder::new("dense-hash", 64, 256)),
+            sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
+        },
         tenancy: TenancyStrategy::Separate,
         schema: desk.processor.schema().clone(),
         config: HybridConfig {
@@ -117,18 +121,22 @@ fn hybrid(desk: &Desk) -> HybridRetriever {
     HybridRetriever::new(parts(desk, &[Leg::Dense, Leg::Sparse]))
 }
 
+/// Without any stage around it.
+fn pipeline(desk: &Desk) -> RetrievalPipeline {
+    let options = RetrievalOptions::default();
+    let hybrid = Arc::new(hybrid(desk));
+    RetrievalPipeline::new(hybrid, StageFactories::default(), 300, &options)
+}
+
 fn request(desk: &Desk, limit: u32) -> RetrievalRequest {
     RetrievalRequest {
         corpus: desk.corpus.clone(),
-        query: QueryText {
-            text: "money loan river".into(),
-            expanded_text: None,
-            origin: Origin::Original,
-        },
+        query: QueryText::original("money loan river"),
         limit,
         filter: None,
         options: RetrievalOptions::default(),
         explain: false,
+        depth_factor: 1,
     }
 }
 
@@ -236,10 +244,17 @@ async fn one_leg_keeps_its_own_kind_and_floors_apply_to_it() {
         );
         let floor = all.results[4].relevance;
         dense.options.min_relevance = Some(floor);
-        let above = ask(&hybrid(&desk), &dense).await;
+        let pipeline = pipeline(&desk);
+        let above = pipeline
+            .retrieve(&dense, &in_time())
+            .await
+            .expect("answered");
         assert!(above.results.len() >= 5 && above.results.len() < all.results.len());
         dense.options.min_relevance = Some(1.0);
-        let none = ask(&hybrid(&desk), &dense).await;
+        let none = pipeline
+            .retrieve(&dense, &in_time())
+            .await
+            .expect("answered");
         assert_eq!(
             (none.outcome, none.results.len()),
             (Outcome::NoRelevantContext, 0)
@@ -311,10 +326,8 @@ async fn a_slow_model_ends_in_a_timeout_in_time() {
     let inner: Arc<dyn ragbus::spi::DenseEncoder> =
         Arc::new(HashDenseEncoder::new("dense-hash", 64, 256));
     let slow = Arc::new(FaultyEncoder::new(inner, [Fault::Hold]));
-    let parts = HybridParts {
-        dense: slow,
-        ..parts(&desk, &[Leg::Dense])
-    };
+    let mut parts = parts(&desk, &[Leg::Dense]);
+    parts.encoders.dense = slow;
     let started = Instant::now();
     let context = RequestContext::until(started + Duration::from_millis(100));
     let error = HybridRetriever::new(parts)

@@ -9,6 +9,8 @@ mod filter;
 mod ids;
 mod job;
 mod metadata;
+mod options;
+mod query;
 mod retrieval;
 mod schema;
 mod score;
@@ -30,9 +32,11 @@ pub use job::{
 pub use metadata::{
     MAX_EXACT_INTEGER, MAX_METADATA_BYTES, MAX_METADATA_KEYS, Metadata, MetadataValue,
 };
+pub use options::{CorrectiveMode, FusionWeights, Include, RerankAgainst, RetrievalOptions};
+pub use query::{ExpansionOptions, ExpansionStrategy, Origin, QueryText};
 pub use retrieval::{
-    FusionWeights, Include, Origin, Outcome, QueryText, Retrieval, RetrievalOptions,
-    RetrievalQuality, RetrievalRequest, RetrievedChunk, StageName, StageReport,
+    Gradings, Outcome, Retrieval, RetrievalQuality, RetrievalRequest, RetrievedChunk, StageName,
+    StageReport,
 };
 pub use schema::{CollectionSchema, Distance, ModelIds, SCHEMA_VERSION};
 pub use score::{Grade, Leg, LegSignal, ScoreKind, Scored, Signals, SparseVector};

@@ -1,8 +1,12 @@
 //! A retrieval: the question, its options and the answer. Must not know the wire or a store.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{ChunkId, CorpusRef, DocumentId, Filter, Grade, Metadata, ScoreKind, Signals, Span};
+use super::{
+    ChunkId, CorpusRef, DocumentId, Filter, Grade, Metadata, QueryText, RetrievalOptions,
+    ScoreKind, Scored, Signals, Span,
+};
 
 /// A stage's name, in stack order outermost first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,78 +50,6 @@ impl StageName {
     }
 }
 
-/// Where a query came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
-    /// The caller's own.
-    Original,
-    /// A fixed template.
-    Template,
-    /// A hypothetical document.
-    Hyde,
-    /// An abstraction.
-    StepBack,
-}
-
-/// One query text of a retrieval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueryText {
-    /// What grading and the lexical legs see.
-    pub text: String,
-    /// What the dense leg embeds instead, when there is one.
-    pub expanded_text: Option<String>,
-    /// Where it came from.
-    pub origin: Origin,
-}
-
-/// Weights and constant of the fusion; unset = the server's configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct FusionWeights {
-    /// The paper's k, 1–1000.
-    pub k: Option<u32>,
-    /// Weight of the dense leg, 0–100.
-    pub dense: Option<f32>,
-    /// Weight of the sparse leg, 0–100.
-    pub sparse: Option<f32>,
-    /// Weight of the lexical leg, 0–100.
-    pub bm25: Option<f32>,
-}
-
-/// Which optional parts of a result are returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Include {
-    /// The chunk's text.
-    pub content: bool,
-    /// The chunk's metadata.
-    pub metadata: bool,
-}
-
-impl Default for Include {
-    fn default() -> Self {
-        Self {
-            content: true,
-            metadata: true,
-        }
-    }
-}
-
-/// Per-request options that the stages of this build understand.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RetrievalOptions {
-    /// Cosine floor of the dense leg.
-    pub min_dense: Option<f32>,
-    /// Floor on the final score, 0–1; needs a final kind of `Cosine` or `CrossEncoder`.
-    pub min_relevance: Option<f32>,
-    /// Fusion weights.
-    pub fusion: FusionWeights,
-    /// Stages whose degradation is an error.
-    pub require: Vec<StageName>,
-    /// What to return.
-    pub include: Include,
-    /// The most chunks of one document; unset = no limit.
-    pub max_chunks_per_document: Option<u32>,
-}
-
 /// A question, validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrievalRequest {
@@ -133,6 +65,8 @@ pub struct RetrievalRequest {
     pub options: RetrievalOptions,
     /// Whether each leg's signal is wanted.
     pub explain: bool,
+    /// How many times its configured depth each leg goes; 1 but for a corrective second fetch.
+    pub depth_factor: u32,
 }
 
 /// How a retrieval ended.
@@ -175,6 +109,14 @@ pub struct RetrievedChunk {
     pub grade: Grade,
     /// Why it stands where it stands.
     pub signals: Signals,
+    /// Data hand-off: a cross-encoder's score with what it was computed for, so that no stage computes it again.
+    pub scored: Option<Scored>,
+    /// Preserved signal: the retrieval score that a cross-encoder's replaced.
+    pub vector_similarity: Option<f32>,
+    /// Run-once guard: reranking has ordered the list this chunk is in.
+    pub reranked: bool,
+    /// Texts of the queries that found it, in the order they were asked; empty = the request's own.
+    pub found_by: Vec<String>,
 }
 
 /// Counts of graded (query, chunk) pairs.
@@ -188,6 +130,40 @@ pub struct RetrievalQuality {
     pub incorrect: u32,
     /// Whether a second fetch happened.
     pub corrected: bool,
+}
+
+/// The verdicts of a request, each (query text, chunk) pair once however many sub-queries met it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Gradings {
+    /// By pair.
+    pub pairs: BTreeMap<(String, ChunkId), Grade>,
+    /// Whether a second fetch happened.
+    pub corrected: bool,
+}
+
+impl Gradings {
+    /// Takes in the verdicts of another sub-query.
+    pub fn merge(&mut self, other: Gradings) {
+        self.pairs.extend(other.pairs);
+        self.corrected |= other.corrected;
+    }
+
+    /// The counts.
+    pub fn quality(&self) -> RetrievalQuality {
+        let mut quality = RetrievalQuality {
+            corrected: self.corrected,
+            ..RetrievalQuality::default()
+        };
+        for grade in self.pairs.values() {
+            match grade {
+                Grade::Correct => quality.correct += 1,
+                Grade::Ambiguous => quality.ambiguous += 1,
+                Grade::Incorrect => quality.incorrect += 1,
+                Grade::Ungraded => {}
+            }
+        }
+        quality
+    }
 }
 
 /// What one stage did.
@@ -212,8 +188,8 @@ pub struct Retrieval {
     pub outcome: Outcome,
     /// Best first, at most the request's limit.
     pub results: Vec<RetrievedChunk>,
-    /// Counts of grades.
-    pub quality: RetrievalQuality,
+    /// What was graded.
+    pub gradings: Gradings,
     /// The queries that were asked, the original first.
     pub queries: Vec<QueryText>,
     /// What each stage did, outermost first.
@@ -222,4 +198,6 @@ pub struct Retrieval {
     pub degraded: Vec<StageName>,
     /// What the caller should know.
     pub warnings: Vec<String>,
+    /// Whether the store may hold candidates beyond these results.
+    pub more: bool,
 }

@@ -93,8 +93,8 @@ pub struct Signals {
     pub bm25: Option<LegSignal>,
     /// The fused score, when legs were fused.
     pub fused: Option<f32>,
-    /// The cross-encoder's score, when one was computed.
-    pub cross_encoder: Option<Scored>,
+    /// The cross-encoder's raw output for the query that ranked the chunk best, when one was computed.
+    pub cross_encoder_logit: Option<f32>,
 }
 
 impl Signals {

@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
+use super::query_vectors::{QueryEncoders, QueryVectors};
 use super::{legs, ranking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    CollectionSchema, Leg, Outcome, Retrieval, RetrievalQuality, RetrievalRequest, RetrievedChunk,
+    CollectionSchema, Gradings, Leg, Outcome, Retrieval, RetrievalRequest, RetrievedChunk,
     ScoreKind, StageName, StageReport,
 };
 use crate::spi::{
-    CollectionInfo, DenseEncoder, Encoded, FusionMethod, HybridQuery, LegQuery, LegVector,
-    Priority, RequestContext, Retriever, Role, SparseEncoder, StoreAnswer, TextEncoding,
+    CollectionInfo, FusionMethod, HybridQuery, LegQuery, RequestContext, Retriever, StoreAnswer,
     VectorStore,
 };
 use crate::tenancy::TenancyStrategy;
@@ -36,10 +36,8 @@ pub struct HybridConfig {
 pub struct HybridParts {
     /// The store.
     pub store: Arc<dyn VectorStore>,
-    /// The dense model.
-    pub dense: Arc<dyn DenseEncoder>,
-    /// The sparse model.
-    pub sparse: Arc<dyn SparseEncoder>,
+    /// The models that read queries.
+    pub encoders: QueryEncoders,
     /// Where corpora live.
     pub tenancy: TenancyStrategy,
     /// What collections have to be built with.
@@ -52,13 +50,6 @@ pub struct HybridParts {
 #[derive(Debug, Clone)]
 pub struct HybridRetriever {
     parts: HybridParts,
-}
-
-/// The query's vectors and what making them cost.
-struct QueryVectors {
-    legs: Vec<(Leg, f32, LegVector)>,
-    model_calls: u32,
-    warnings: Vec<String>,
 }
 
 impl HybridRetriever {
@@ -81,86 +72,11 @@ impl HybridRetriever {
         Ok(Some(info))
     }
 
-    #[tracing::instrument(target = "ragbus", name = "embed", skip_all)]
-    async fn vectors(
-        &self,
-        request: &RetrievalRequest,
-        context: &RequestContext,
-    ) -> Result<QueryVectors> {
-        let asked = legs::asked(&self.parts.config.legs, &request.options.fusion);
-        let wants = |leg| asked.iter().any(|(l, _)| *l == leg);
-        let query = &request.query;
-        let dense_text = query.expanded_text.as_ref().unwrap_or(&query.text);
-        let (dense, sparse) = tokio::try_join!(
-            self.dense(wants(Leg::Dense).then_some(dense_text), context),
-            self.sparse(wants(Leg::Sparse).then_some(&query.text), context)
-        )?;
-        let truncated = [
-            dense.as_ref().map_or(0, |e| e.truncated),
-            sparse.as_ref().map_or(0, |e| e.truncated),
-        ];
-        let model_calls = u32::from(dense.is_some()) + u32::from(sparse.is_some());
-        let mut vectors = Vec::new();
-        for (leg, weight) in asked {
-            let vector = match leg {
-                Leg::Dense => dense.as_ref().map(|e| LegVector::Dense(e.vector.clone())),
-                // An empty sparse vector finds nothing: the leg is skipped.
-                Leg::Sparse => sparse
-                    .as_ref()
-                    .filter(|e| !e.vector.is_empty())
-                    .map(|e| LegVector::Sparse(e.vector.clone())),
-                Leg::Bm25 => None,
-            };
-            vectors.extend(vector.map(|vector| (leg, weight, vector)));
-        }
-        Ok(QueryVectors {
-            legs: vectors,
-            model_calls,
-            warnings: truncation_warning(truncated),
-        })
-    }
-
-    async fn dense(
-        &self,
-        text: Option<&String>,
-        context: &RequestContext,
-    ) -> Result<Option<Encoded<Vec<f32>>>> {
-        match text {
-            None => Ok(None),
-            Some(text) => {
-                let encoded = self
-                    .parts
-                    .dense
-                    .encode_dense(encoding(text, context))
-                    .await?;
-                only(encoded).map(Some)
-            }
-        }
-    }
-
-    async fn sparse(
-        &self,
-        text: Option<&String>,
-        context: &RequestContext,
-    ) -> Result<Option<Encoded<crate::model::SparseVector>>> {
-        match text {
-            None => Ok(None),
-            Some(text) => {
-                let encoded = self
-                    .parts
-                    .sparse
-                    .encode_sparse(encoding(text, context))
-                    .await?;
-                only(encoded).map(Some)
-            }
-        }
-    }
-
     fn query(&self, request: &RetrievalRequest, vectors: &QueryVectors, plan: Plan) -> HybridQuery {
         let legs = vectors.legs.iter().map(|(leg, _, vector)| LegQuery {
             leg: *leg,
             vector: vector.clone(),
-            limit: self.parts.config.depth,
+            limit: self.depth(request),
             min_score: request.options.min_dense.filter(|_| *leg == Leg::Dense),
         });
         HybridQuery {
@@ -174,9 +90,20 @@ impl HybridRetriever {
         }
     }
 
+    fn asked(&self, request: &RetrievalRequest) -> Vec<(Leg, f32)> {
+        legs::asked(&self.parts.config.legs, &request.options.fusion)
+    }
+
+    fn depth(&self, request: &RetrievalRequest) -> u32 {
+        self.parts
+            .config
+            .depth
+            .saturating_mul(request.depth_factor.max(1))
+    }
+
     /// How this request's legs become one list: by configuration and options only, never by the data.
     fn plan(&self, request: &RetrievalRequest) -> Plan {
-        let asked = legs::asked(&self.parts.config.legs, &request.options.fusion);
+        let asked = self.asked(request);
         if let [(leg, _)] = asked[..] {
             return Plan::OneLeg(leg);
         }
@@ -222,16 +149,11 @@ impl HybridRetriever {
     ) -> Result<Retrieval> {
         let started = Instant::now();
         let Some(info) = self.collection(request).await? else {
-            return Ok(retrieval(
-                request,
-                Outcome::NoCorpus,
-                Vec::new(),
-                started,
-                0,
-                Vec::new(),
-            ));
+            return Ok(no_corpus(request, started, 0));
         };
-        let vectors = self.vectors(request, context).await?;
+        let encoders = &self.parts.encoders;
+        let asked = self.asked(request);
+        let vectors = encoders.vectors(&request.query, asked, context).await?;
         let mut found = self.answered(request, &info, &vectors).await?;
         if found.is_none() {
             found = match self.collection(request).await? {
@@ -240,36 +162,23 @@ impl HybridRetriever {
             };
         }
         let Some(chunks) = found else {
-            let calls = vectors.model_calls;
-            return Ok(retrieval(
-                request,
-                Outcome::NoCorpus,
-                Vec::new(),
-                started,
-                calls,
-                Vec::new(),
-            ));
+            return Ok(no_corpus(request, started, vectors.model_calls));
         };
-        let any = !chunks.is_empty();
-        let floor = request.options.min_relevance;
-        let relevant = chunks
-            .into_iter()
-            .filter(|c| floor.is_none_or(|floor| c.relevance >= floor));
+        // A leg that gave fewer than it was asked for has no more.
+        let deep = chunks.len() >= self.depth(request) as usize;
         let most = request.options.max_chunks_per_document;
-        let results = ranking::cut(relevant.collect(), most, request.limit);
-        let outcome = match (any, results.is_empty()) {
-            (false, _) => Outcome::NoMatch,
-            (true, true) => Outcome::NoRelevantContext,
-            (true, false) => Outcome::Ok,
-        };
-        Ok(retrieval(
-            request,
-            outcome,
-            results,
-            started,
-            vectors.model_calls,
-            vectors.warnings,
-        ))
+        let results = ranking::capped(chunks, most);
+        let more = deep || results.len() > request.limit as usize;
+        Ok(Retrieval {
+            more,
+            warnings: vectors.warnings,
+            ..retrieval(
+                request,
+                ranking::first(results, request.limit),
+                started,
+                vectors.model_calls,
+            )
+        })
     }
 }
 
@@ -309,13 +218,18 @@ fn ranked(
     }
 }
 
+fn no_corpus(request: &RetrievalRequest, started: Instant, model_calls: u32) -> Retrieval {
+    Retrieval {
+        outcome: Outcome::NoCorpus,
+        ..retrieval(request, Vec::new(), started, model_calls)
+    }
+}
+
 fn retrieval(
     request: &RetrievalRequest,
-    outcome: Outcome,
     results: Vec<RetrievedChunk>,
     started: Instant,
     model_calls: u32,
-    warnings: Vec<String>,
 ) -> Retrieval {
     let report = StageReport {
         stage: StageName::Hybrid,
@@ -325,40 +239,19 @@ fn retrieval(
         model_calls,
     };
     Retrieval {
-        outcome,
+        outcome: if results.is_empty() {
+            Outcome::NoMatch
+        } else {
+            Outcome::Ok
+        },
         results,
-        quality: RetrievalQuality::default(),
+        gradings: Gradings::default(),
         queries: vec![request.query.clone()],
         stages: vec![report],
         degraded: Vec::new(),
-        warnings,
+        warnings: Vec::new(),
+        more: false,
     }
-}
-
-fn truncation_warning(truncated: [u32; 2]) -> Vec<String> {
-    let most = truncated[0].max(truncated[1]);
-    if most == 0 {
-        return Vec::new();
-    }
-    vec![format!(
-        "the query is longer than a model: {most} tokens were cut off"
-    )]
-}
-
-fn encoding(text: &str, context: &RequestContext) -> TextEncoding {
-    TextEncoding {
-        texts: vec![text.to_owned()],
-        role: Role::Query,
-        priority: Priority::Interactive,
-        deadline: Some(context.deadline()),
-    }
-}
-
-fn only<V>(encoded: Vec<Result<Encoded<V>>>) -> Result<Encoded<V>> {
-    encoded
-        .into_iter()
-        .next()
-        .unwrap_or_else(|| Err(Error::internal("an encoder returned too few vectors")))
 }
 
 #[async_trait]

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::fusion::{rrf, rrf_share};
-use crate::model::{ChunkId, Grade, Leg, LegSignal, RetrievedChunk, ScoreKind, Signals};
+use crate::model::{
+    ChunkId, DocumentId, Grade, Leg, LegSignal, RetrievedChunk, ScoreKind, Signals,
+};
 use crate::spi::{Hit, StoreAnswer};
 
 /// How far a fused score may be off its legs' ranks before they count as inconsistent: single precision.
@@ -138,6 +140,10 @@ fn chunk_of(hit: Hit, score_kind: ScoreKind) -> RetrievedChunk {
         score_kind,
         grade: Grade::Ungraded,
         signals: Signals::default(),
+        scored: None,
+        vector_similarity: None,
+        reranked: false,
+        found_by: Vec::new(),
     }
 }
 
@@ -151,23 +157,21 @@ fn sorted(mut chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> {
     chunks
 }
 
-/// Keeps at most `most` chunks of one document and `limit` in all.
-pub(super) fn cut(
-    chunks: Vec<RetrievedChunk>,
-    most: Option<u32>,
-    limit: u32,
-) -> Vec<RetrievedChunk> {
-    let mut seen: HashMap<String, u32> = HashMap::new();
-    let mut allowed = |chunk: &RetrievedChunk| {
-        let count = seen
-            .entry(chunk.document_id.as_str().to_owned())
-            .or_default();
-        *count += 1;
-        most.is_none_or(|most| *count <= most)
-    };
+/// Keeps at most `most` chunks of one document, the best ones; unset = all.
+pub(super) fn capped(mut chunks: Vec<RetrievedChunk>, most: Option<u32>) -> Vec<RetrievedChunk> {
+    if let Some(most) = most {
+        let mut seen: HashMap<DocumentId, u32> = HashMap::new();
+        chunks.retain(|chunk| {
+            let count = seen.entry(chunk.document_id.clone()).or_default();
+            *count += 1;
+            *count <= most
+        });
+    }
     chunks
-        .into_iter()
-        .filter(|chunk| allowed(chunk))
-        .take(limit as usize)
-        .collect()
+}
+
+/// Keeps the first `limit`.
+pub(super) fn first(mut chunks: Vec<RetrievedChunk>, limit: u32) -> Vec<RetrievedChunk> {
+    chunks.truncate(limit as usize);
+    chunks
 }

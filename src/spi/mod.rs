@@ -2,15 +2,18 @@
 //!
 //! Layer 1, over the values. Must not know any implementation.
 
+mod context;
 mod cross_encoder;
 mod document_parser;
 mod document_registry;
 mod encoder;
 mod ingest_steps;
+mod query_expander;
 mod retriever;
 mod text_generator;
 mod vector_store;
 
+pub use context::{ChunkVersion, Memo, PairBudget, PairScores, RequestContext, RequestMemo};
 pub use cross_encoder::{CrossEncoder, CrossEncoderInfo, PairScore, PairScoring};
 pub use document_parser::{DocumentParser, OffsetMap, ParsedDocument, TextKind};
 pub use document_registry::{
@@ -20,7 +23,8 @@ pub use encoder::{
     DenseEncoder, Encoded, EncoderInfo, Priority, Role, SparseEncoder, TextEncoding, TokenCounter,
 };
 pub use ingest_steps::{IngestStep, StepObserver};
-pub use retriever::{RequestContext, Retriever};
+pub use query_expander::{Expanded, QueryExpander};
+pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};
 pub use vector_store::{
     CollectionInfo, FusionMethod, Hit, HybridQuery, LegQuery, LegVector, Point, StoreAnswer,

@@ -9,10 +9,10 @@ use super::encoders::{HashDenseEncoder, HashSparseEncoder};
 use crate::error::Result;
 use crate::fusion::DEFAULT_RRF_K;
 use crate::model::{
-    CollectionSchema, Distance, Leg, Outcome, Retrieval, RetrievalQuality, RetrievalRequest,
+    CollectionSchema, Distance, Gradings, Leg, Outcome, Retrieval, RetrievalRequest,
     RetrievedChunk, SCHEMA_VERSION, StageName, StageReport,
 };
-use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever};
+use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, QueryEncoders};
 use crate::spi::{DenseEncoder, FusionMethod, RequestContext, Retriever, SparseEncoder};
 use crate::tenancy::TenancyStrategy;
 
@@ -48,8 +48,7 @@ impl InMemoryRetriever {
         };
         let parts = HybridParts {
             store,
-            dense,
-            sparse,
+            encoders: QueryEncoders { dense, sparse },
             tenancy,
             schema,
             config,
@@ -89,7 +88,7 @@ fn fixed(chunks: &[RetrievedChunk], request: &RetrievalRequest) -> Retrieval {
         } else {
             Outcome::Ok
         },
-        quality: RetrievalQuality::default(),
+        gradings: Gradings::default(),
         queries: vec![request.query.clone()],
         stages: vec![StageReport {
             stage: StageName::Hybrid,
@@ -100,6 +99,7 @@ fn fixed(chunks: &[RetrievedChunk], request: &RetrievalRequest) -> Retrieval {
         }],
         degraded: Vec::new(),
         warnings: Vec::new(),
+        more: chunks.len() > request.limit as usize,
         results,
     }
 }

@@ -6,9 +6,11 @@ mod catalog;
 mod encoding;
 mod errors;
 mod filter;
+mod fusion_options;
 mod ingest;
 mod json_error;
 mod metadata;
+mod options;
 mod reply;
 mod retrieve;
 mod timestamp;
@@ -25,8 +27,9 @@ pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};
 pub use metadata::struct_of;
+pub use options::RetrieveRules;
 pub use reply::{encode_within, models_of, retrieve_response};
-pub use retrieve::{DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, RetrieveRules, decode_retrieve};
+pub use retrieve::{DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, decode_retrieve};
 pub use timestamp::WireTimestamp;
 
 /// The newest schema version this build understands (`Rag-Schema`).

@@ -1,5 +1,7 @@
 //! Retrieval replies to the wire, within the message limit.
 
+use pbjson_types::value::Kind;
+
 use super::encoding::{Encoding, encode};
 use super::metadata::struct_of;
 use super::v1;
@@ -27,7 +29,7 @@ pub fn retrieve_response(
             .iter()
             .map(|c| chunk(corpus, c, include))
             .collect(),
-        quality: Some(quality(&retrieval.quality)),
+        quality: Some(quality(&retrieval.gradings.quality())),
         queries: retrieval.queries.iter().map(query).collect(),
         stages: retrieval.stages.iter().map(stage).collect(),
         degraded: retrieval
@@ -77,12 +79,33 @@ fn chunk(corpus: &str, chunk: &RetrievedChunk, include: Include) -> v1::Retrieve
             String::new()
         },
         content_hash: chunk.content_hash.clone(),
-        metadata: include.metadata.then(|| struct_of(&chunk.metadata)),
+        metadata: include.metadata.then(|| metadata(chunk)),
         relevance_score: f64::from(chunk.relevance),
         score_kind: score_kind(chunk.score_kind).into(),
         grade: grade(chunk.grade).into(),
         signals: Some(signals(&chunk.signals)),
     }
+}
+
+/// The caller's metadata, and beside it what the stages have to say; callers' keys never begin with `_`.
+fn metadata(chunk: &RetrievedChunk) -> pbjson_types::Struct {
+    let mut metadata = struct_of(&chunk.metadata);
+    let number = |value: f32| Kind::NumberValue(f64::from(value));
+    let own = [
+        ("_vectorSimilarity", chunk.vector_similarity.map(number)),
+        (
+            "_crossEncoderScore",
+            chunk.scored.as_ref().map(|scored| number(scored.value)),
+        ),
+        ("_reranked", chunk.reranked.then_some(Kind::BoolValue(true))),
+    ];
+    for (key, kind) in own {
+        let value = kind.map(|kind| pbjson_types::Value { kind: Some(kind) });
+        metadata
+            .fields
+            .extend(value.map(|value| (key.to_owned(), value)));
+    }
+    metadata
 }
 
 fn score_kind(kind: ScoreKind) -> v1::score::Kind {
@@ -117,7 +140,7 @@ fn signals(signals: &Signals) -> v1::Signals {
         sparse: leg(signals.sparse),
         bm25: leg(signals.bm25),
         fused: signals.fused.map(f64::from),
-        cross_encoder_logit: signals.cross_encoder.as_ref().map(|s| f64::from(s.value)),
+        cross_encoder_logit: signals.cross_encoder_logit.map(f64::from),
     }
 }
 

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::responder::{Call, Endpoint};
-use crate::error::{Error, ErrorKind, Result};
-use crate::model::{ModelIds, Outcome, Retrieval, RetrievalRequest};
+use crate::error::Result;
+use crate::model::{ModelIds, Outcome, Retrieval};
 use crate::spi::{RequestContext, Retriever};
 use crate::telemetry::Metrics;
 use crate::wire::{RetrieveRules, decode_retrieve, encode_within, retrieve_response};
@@ -57,23 +57,6 @@ impl RetrieveEndpoint {
     }
 }
 
-/// A required stage that is degraded makes the answer worthless to this caller.
-fn check_required(request: &RetrievalRequest, retrieval: &Retrieval) -> Result<()> {
-    let required = &request.options.require;
-    match retrieval
-        .degraded
-        .iter()
-        .find(|stage| required.contains(stage))
-    {
-        None => Ok(()),
-        Some(stage) => Err(Error::new(
-            ErrorKind::RequiredStageDegraded,
-            "a required stage could not do its work",
-        )
-        .at_stage(stage.name())),
-    }
-}
-
 #[async_trait]
 impl Endpoint for RetrieveEndpoint {
     fn verb(&self) -> &'static str {
@@ -88,7 +71,6 @@ impl Endpoint for RetrieveEndpoint {
         call.admitted()?;
         let context = RequestContext::until(deadline);
         let retrieval = parts.retriever.retrieve(&request, &context).await?;
-        check_required(&request, &retrieval)?;
         self.note(&retrieval);
         let id = Uuid::now_v7().to_string();
         let response =

@@ -1,6 +1,8 @@
 //! The composition root: the only module that sees everything. Builds adapters from the configuration and hands them to a
 //! worker.
 
+mod stages;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,17 +16,20 @@ use crate::adapters::edge::{EdgeConfig, EdgeVectorStore};
 use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
 use crate::adapters::parse::TextParser;
 use crate::adapters::sqlite::SqliteRegistry;
-use crate::config::{Config, FusionKind, LegName, RoleName, TenancyKind};
+use crate::config::{Config, RoleName, TenancyKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
-use crate::model::{Leg, ModelIds};
-use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrieverStack, StackSwitches};
-use crate::spi::{DocumentRegistry, FusionMethod, StepObserver, VectorStore};
+use crate::model::ModelIds;
+use crate::retrieval::{
+    HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline,
+};
+use crate::spi::{DocumentRegistry, Retriever, StepObserver, VectorStore};
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{Change, Connection, ReplyRule, connect, setup};
 use crate::wire::RetrieveRules;
 use crate::worker::{Role, WorkerParts, serve};
+use stages::StageParts;
 
 /// The worker's own inbox lies outside callers' inboxes.
 const WORKER_INBOX: &str = "_INBOX_W";
@@ -155,15 +160,6 @@ async fn open(config: &Config) -> Result<Opened> {
     })
 }
 
-fn legs(config: &Config) -> Vec<Leg> {
-    let leg = |name: &LegName| match name {
-        LegName::Dense => Leg::Dense,
-        LegName::Sparse => Leg::Sparse,
-        LegName::Bm25 => Leg::Bm25,
-    };
-    config.retrieval.legs.iter().map(leg).collect()
-}
-
 fn tenancy(config: &Config) -> TenancyStrategy {
     match config.tenancy.strategy {
         TenancyKind::Separate => TenancyStrategy::Separate,
@@ -188,36 +184,27 @@ fn processor(
     }))
 }
 
-fn stack(
+fn retrieval(
     config: &Config,
     opened: &Opened,
     processor: &IngestProcessor,
-) -> Result<(RetrieverStack, RetrieveRules)> {
-    let fusion = match config.retrieval.fusion {
-        FusionKind::Rrf => FusionMethod::Rrf {
-            k: config.retrieval.rrf_k,
-        },
-        FusionKind::Dbsf => FusionMethod::Dbsf,
-    };
+) -> Result<(RetrievalPipeline, RetrieveRules)> {
     let hybrid = HybridRetriever::new(HybridParts {
         store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
-        dense: opened.pool.dense(&config.models.dense)?,
-        sparse: opened.pool.sparse(&config.models.sparse)?,
+        encoders: QueryEncoders {
+            dense: opened.pool.dense(&config.models.dense)?,
+            sparse: opened.pool.sparse(&config.models.sparse)?,
+        },
         tenancy: tenancy(config),
         schema: processor.schema().clone(),
         config: HybridConfig {
-            legs: legs(config),
+            legs: stages::legs(config),
             depth: config.retrieval.depth,
-            fusion,
+            fusion: stages::fusion(config),
         },
     });
-    let switches = StackSwitches::default();
-    let rules = RetrieveRules {
-        legs: legs(config),
-        rrf: config.retrieval.fusion == FusionKind::Rrf,
-        stages: switches.enabled(),
-    };
-    Ok((RetrieverStack::over(Arc::new(hybrid), switches), rules))
+    let parts = StageParts::default();
+    Ok(stages::pipeline(config, Arc::new(hybrid), &parts))
 }
 
 fn parts(
@@ -229,9 +216,9 @@ fn parts(
     health: Health,
 ) -> Result<WorkerParts> {
     let processor = Arc::new(processor(config, opened, observer())?);
-    let (stack, rules) = stack(config, opened, &processor)?;
+    let (pipeline, rules) = retrieval(config, opened, &processor)?;
     tracing::info!(
-        stages = stack.describe(),
+        stages = pipeline.describe(),
         threads = opened.pool.stats().threads,
         "retrieval stack"
     );
@@ -243,7 +230,7 @@ fn parts(
         registry: Arc::new(opened.registry.clone()),
         store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
         processor,
-        retriever: stack.retriever(),
+        retriever: Arc::new(pipeline),
         rules,
         models: ModelIds {
             dense: config.models.dense.clone(),

@@ -1,0 +1,9 @@
+//! The stages around hybrid retrieval: corrective grading, reranking, expansion, and all of them together.
+
+mod stages {
+    pub mod combinations;
+    pub mod corrective;
+    pub mod expansion;
+    pub mod fakes;
+    pub mod reranking;
+}
