@@ -69,6 +69,19 @@ const ROWS: &[Row] = &[
         modules: BASE,
     },
     Row {
+        path: "adapters/llm",
+        crates: &[
+            "async_openai",
+            "http",
+            "reqwest",
+            "rustls",
+            "serde",
+            "serde_json",
+            "tower",
+        ],
+        modules: BASE,
+    },
+    Row {
         path: "adapters/onnx",
         crates: &["ort", "tokenizers", "serde", "toml", "sha2"],
         modules: BASE,

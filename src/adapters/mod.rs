@@ -4,6 +4,8 @@
 
 #[cfg(feature = "edge")]
 pub mod edge;
+#[cfg(feature = "llm")]
+pub mod llm;
 #[cfg(feature = "sqlite")]
 mod metadata_json;
 #[cfg(feature = "onnx")]

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::adapters::edge::{EdgeConfig, EdgeVectorStore};
+use crate::adapters::llm::{ChatConfig, ChatGenerator};
 use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
 use crate::adapters::parse::TextParser;
 use crate::adapters::sqlite::SqliteRegistry;
@@ -23,7 +24,7 @@ use crate::model::ModelIds;
 use crate::retrieval::{
     HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline,
 };
-use crate::spi::{DocumentRegistry, Retriever, StepObserver, VectorStore};
+use crate::spi::{DocumentRegistry, Retriever, StepObserver, TextGenerator, VectorStore};
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{Change, Connection, ReplyRule, connect, setup};
@@ -141,9 +142,26 @@ struct Opened {
     pool: Arc<InferencePool>,
     store: Arc<EdgeVectorStore>,
     registry: SqliteRegistry,
+    stages: StageParts,
+}
+
+/// The language model, when one is configured.
+async fn generator(config: &Config) -> Result<Option<Arc<dyn TextGenerator>>> {
+    let llm = &config.llm;
+    if llm.base_url.is_empty() {
+        return Ok(None);
+    }
+    let chat = ChatConfig {
+        base_url: llm.base_url.clone(),
+        model: llm.model.clone(),
+        api_key: llm.api_key.expose().to_owned(),
+        allow_remote: llm.allow_remote,
+    };
+    Ok(Some(Arc::new(ChatGenerator::new(&chat).await?)))
 }
 
 async fn open(config: &Config) -> Result<Opened> {
+    let generator = generator(config).await?;
     let configured = config.clone();
     let pool = tokio::task::spawn_blocking(move || load_models(&configured))
         .await
@@ -157,6 +175,10 @@ async fn open(config: &Config) -> Result<Opened> {
         pool: Arc::new(pool),
         store: Arc::new(store),
         registry,
+        stages: StageParts {
+            cross_encoder: None,
+            generator,
+        },
     })
 }
 
@@ -203,8 +225,7 @@ fn retrieval(
             fusion: stages::fusion(config),
         },
     });
-    let parts = StageParts::default();
-    Ok(stages::pipeline(config, Arc::new(hybrid), &parts))
+    Ok(stages::pipeline(config, Arc::new(hybrid), &opened.stages))
 }
 
 fn parts(

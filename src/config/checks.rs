@@ -5,6 +5,9 @@ use super::sections::{
 };
 use crate::error::{Error, Result};
 
+/// The most chunks a stage may read for one request.
+const MOST: u32 = 1000;
+
 /// Checks a configuration as a whole.
 ///
 /// # Errors
@@ -13,6 +16,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     ranges(config)?;
     reply_prefixes(config)?;
     sql_url(config)?;
+    stages(config)?;
     unbuilt(config)
 }
 
@@ -75,6 +79,36 @@ fn ranges(config: &Config) -> Result<()> {
             "must name a model folder",
         ),
         (
+            "corrective.pool",
+            (1..=MOST).contains(&config.corrective.pool),
+            "must be 1 to 1000",
+        ),
+        (
+            "corrective.depth_factor",
+            (1..=10).contains(&config.corrective.depth_factor),
+            "must be 1 to 10",
+        ),
+        (
+            "reranking.pool",
+            (1..=MOST).contains(&config.reranking.pool),
+            "must be 1 to 1000",
+        ),
+        (
+            "expansion.hypotheticals",
+            (1..=5).contains(&config.expansion.hypotheticals),
+            "must be 1 to 5",
+        ),
+        (
+            "expansion.timeout_ms",
+            config.expansion.timeout_ms >= 1,
+            "must be at least 1",
+        ),
+        (
+            "inference.max_pairs_per_request",
+            config.inference.max_pairs_per_request >= 1,
+            "must be at least 1",
+        ),
+        (
             "retention.max_share",
             (0.0..=1.0).contains(&config.retention.max_share),
             "must be 0 to 1",
@@ -82,6 +116,35 @@ fn ranges(config: &Config) -> Result<()> {
     ];
     match checks.into_iter().find(|(_, ok, _)| !ok) {
         Some((key, _, problem)) => Err(Error::invalid_field(key, problem)),
+        None => Ok(()),
+    }
+}
+
+/// A stage that is switched on needs its part.
+fn stages(config: &Config) -> Result<()> {
+    let judge = !config.models.cross_encoder.is_empty();
+    let writer = !config.llm.base_url.is_empty();
+    let grades = config.corrective.mode != CorrectiveMode::Off;
+    let writes = !matches!(
+        config.expansion.strategy,
+        ExpansionStrategy::None | ExpansionStrategy::Template
+    );
+    let needs = [
+        ("corrective.mode", grades && !judge, "models.cross_encoder"),
+        (
+            "reranking.enabled",
+            config.reranking.enabled && !judge,
+            "models.cross_encoder",
+        ),
+        ("expansion.strategy", writes && !writer, "llm.base_url"),
+        (
+            "llm.model",
+            writer && config.llm.model.is_empty(),
+            "a name, because llm.base_url is set",
+        ),
+    ];
+    match needs.into_iter().find(|(_, lacking, _)| *lacking) {
+        Some((key, _, part)) => Err(Error::invalid_field(key, format!("needs {part}"))),
         None => Ok(()),
     }
 }
@@ -133,15 +196,6 @@ fn unbuilt(config: &Config) -> Result<()> {
         (
             "retrieval.legs",
             config.retrieval.legs.contains(&LegName::Bm25),
-        ),
-        (
-            "corrective.mode",
-            config.corrective.mode != CorrectiveMode::Off,
-        ),
-        ("reranking.enabled", config.reranking.enabled),
-        (
-            "expansion.strategy",
-            config.expansion.strategy != ExpansionStrategy::None,
         ),
         (
             "tracking.guarantee",

@@ -10,7 +10,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::Level;
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -80,6 +80,8 @@ fn subscribe(traces: &SdkTracerProvider) -> Result<()> {
         .and_then(|level| level.trim().parse().ok());
     let filter = Targets::new()
         .with_default(Level::WARN)
+        // Logs answers and questions when something goes wrong; our own adapter says what did.
+        .with_target("async_openai", LevelFilter::OFF)
         .with_target("ragbus", own.unwrap_or(Level::INFO));
     let terminal = std::io::stderr().is_terminal();
     let plain = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
