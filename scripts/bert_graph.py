@@ -1,4 +1,4 @@
-"""Build ONNX graphs (opset 17) of a BERT encoder with a dense or a sparse head.
+"""Build ONNX graphs (opset 17) of a BERT encoder with a dense or a sparse head; pair_graph.py has those of pairs.
 
 The graphs hold only weights copied or transposed from the safetensors file, and names come
 from a counter, so the same weights give the same bytes on any machine.
@@ -57,13 +57,13 @@ class Graph:
         return self.op("Mul", self.op("Mul", x, gate), self.const("half", 0.5))
 
 
-def embed(g):
+def embed(g, ids, types):
     """Return the sum of word, position and token type embeddings, normalised."""
-    length = g.op("Shape", "input_ids", start=1, end=2)
+    length = g.op("Shape", ids, start=1, end=2)
     zero, axis = g.const("slice_start", [0], np.int64), g.const("slice_axis", [0], np.int64)
     positions = g.op("Slice", g.weight("embeddings.position_embeddings.weight"), zero, length, axis)
-    words = g.op("Gather", g.weight("embeddings.word_embeddings.weight"), "input_ids", axis=0)
-    types = g.op("Gather", g.weight("embeddings.token_type_embeddings.weight"), "token_type_ids", axis=0)
+    words = g.op("Gather", g.weight("embeddings.word_embeddings.weight"), ids, axis=0)
+    types = g.op("Gather", g.weight("embeddings.token_type_embeddings.weight"), types, axis=0)
     total = g.op("Add", g.op("Add", words, types), positions)
     return g.norm(total, "embeddings.LayerNorm")
 
@@ -93,13 +93,13 @@ def layer(g, x, bias, prefix, config):
     return g.norm(g.op("Add", outer, x), f"{prefix}.output.LayerNorm")
 
 
-def encoder(g, config):
-    """Return (hidden states, float mask [batch, seq], its complement)."""
-    mask = g.op("Cast", "attention_mask", to=TensorProto.FLOAT)
+def encoder(g, config, ids="input_ids", mask="attention_mask", types="token_type_ids"):
+    """Return (hidden states, float mask [batch, seq], its complement); the graph's own inputs unless told otherwise."""
+    mask = g.op("Cast", mask, to=TensorProto.FLOAT)
     hole = g.op("Sub", g.const("one", 1.0), mask)
     spread = g.op("Unsqueeze", hole, g.const("bias_axes", [1, 2], np.int64))
     bias = g.op("Mul", spread, g.const("masked", MASKED))
-    x = embed(g)
+    x = embed(g, ids, types)
     for index in range(config["num_hidden_layers"]):
         x = layer(g, x, bias, f"encoder.layer.{index}", config)
     return x, mask, hole
@@ -138,9 +138,12 @@ def build(weights, config, task):
     g = Graph(weights)
     x, mask, hole = encoder(g, config)
     if task == "dense":
-        result, output, width = dense_head(g, x, mask), "embedding", config["hidden_size"]
-    else:
-        result, output, width = sparse_head(g, x, hole), "weights", config["vocab_size"]
+        return finish(g, task, dense_head(g, x, mask), "embedding", config["hidden_size"])
+    return finish(g, task, sparse_head(g, x, hole), "weights", config["vocab_size"])
+
+
+def finish(g, task, result, output, width):
+    """Return the ONNX model whose `output` [batch, width] is the node `result`."""
     g.nodes.append(helper.make_node("Identity", [result], [output], name=output))
     names = ("input_ids", "attention_mask", "token_type_ids")
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "seq"]) for name in names]

@@ -43,11 +43,11 @@ class Bert:
             parts.append(scores / scores.sum(axis=1, keepdims=True) @ v[:, span])
         return self.linear(np.concatenate(parts, axis=1), f"{prefix}.output.dense")
 
-    def encode(self, ids):
-        """Return the hidden states of one unpadded sequence."""
+    def encode(self, ids, types=0):
+        """Return the hidden states of one unpadded sequence, with a token type for all or for each."""
         x = self.w["embeddings.word_embeddings.weight"][ids]
         x = x + self.w["embeddings.position_embeddings.weight"][: len(ids)]
-        x = x + self.w["embeddings.token_type_embeddings.weight"][0]
+        x = x + self.w["embeddings.token_type_embeddings.weight"][types]
         x = self.norm(x, "embeddings.LayerNorm")
         for index in range(self.layers):
             p = f"encoder.layer.{index}"
@@ -67,3 +67,8 @@ class Bert:
         x = self.norm(x, "cls.predictions.transform.LayerNorm")
         logits = x @ self.w["embeddings.word_embeddings.weight"].T + self.w["cls.predictions.bias"]
         return np.log1p(np.maximum(logits, 0.0)).max(axis=0)
+
+    def classify(self, ids, types):
+        """Return the logit of a cross-encoder: pooler (dense, tanh) on the first token, then the classifier."""
+        first = self.encode(ids, types)[0]
+        return float(self.linear(np.tanh(self.linear(first, "pooler.dense")), "classifier")[0])

@@ -1,7 +1,7 @@
 """Write a model as ONNX, from safetensors weights or by quantizing a finished graph.
 
 Runs in the private venv that setup.py makes:
-    python export_models.py float WEIGHTS.safetensors CONFIG.json dense|sparse OUT.onnx
+    python export_models.py float WEIGHTS.safetensors CONFIG.json dense|sparse|pair OUT.onnx
     python export_models.py int8 IN.onnx OUT.onnx
 """
 import json
@@ -13,6 +13,7 @@ import onnx
 from safetensors.numpy import load_file
 
 from bert_graph import build
+from pair_graph import stand_in
 
 
 def read_weights(path):
@@ -28,7 +29,8 @@ def read_weights(path):
 
 def write_float(weights, config, task, out):
     """Write the fp32 graph of a checkpoint."""
-    model = build(read_weights(weights), json.loads(Path(config).read_text(encoding="utf-8")), task)
+    tensors, settings = read_weights(weights), json.loads(Path(config).read_text(encoding="utf-8"))
+    model = stand_in(tensors, settings) if task == "pair" else build(tensors, settings, task)
     onnx.checker.check_model(model, full_check=True)
     Path(out).write_bytes(model.SerializeToString(deterministic=True))
 

@@ -35,7 +35,8 @@ def setup_models(root, pins):
 
 def recipe_of(pins, name):
     """Return a hash of everything a model is made from: pins, exporter, its packages, model.toml."""
-    sources = [SCRIPTS / "export_models.py", SCRIPTS / "bert_graph.py", REQUIREMENTS, toml_of(name)]
+    exporter = [SCRIPTS / name for name in ("export_models.py", "bert_graph.py", "pair_graph.py")]
+    sources = [*exporter, REQUIREMENTS, toml_of(name)]
     pin = pins["models"][name]
     text = json.dumps([pin, pins["models"].get(pin.get("quantized_from"))], sort_keys=True)
     text += "".join(sha256_of(path) for path in sources)

@@ -67,6 +67,19 @@ class WordPiece:
 
     def encode(self, text, limit):
         """Return (ids with special tokens, at most `limit`; number of tokens cut away)."""
-        ids = [piece for word in words(normalize(text)) for piece in self.pieces(word)]
+        ids = self.bare(text)
         kept = ids[: limit - 2]
         return [self.cls, *kept, self.sep], len(ids) - len(kept)
+
+    def encode_pair(self, query, document, limit):
+        """Return (ids of `[CLS] query [SEP] document [SEP]`, token types, document tokens cut away to keep the limit)."""
+        first, second = [self.cls, *self.bare(query), self.sep], self.bare(document)
+        room = limit - len(first) - 1
+        if room < 1:
+            raise ValueError("the query leaves no room for a document")
+        kept = second[:room]
+        return [*first, *kept, self.sep], [0] * len(first) + [1] * (len(kept) + 1), len(second) - len(kept)
+
+    def bare(self, text):
+        """Return the ids of a text without special tokens; one that is spelled in the text is ordinary text."""
+        return [piece for word in words(normalize(text)) for piece in self.pieces(word)]

@@ -22,7 +22,7 @@ const SPECIAL_TOKENS: u32 = 2;
 const VOCABULARY: u32 = 1 << 16;
 
 /// Words in lower case: what the fakes take for tokens.
-fn words(text: &str) -> impl Iterator<Item = String> + '_ {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
@@ -70,7 +70,7 @@ fn encode<V>(
     request.texts.iter().map(encode_text).collect()
 }
 
-fn count(tokens: usize) -> u32 {
+pub(super) fn count(tokens: usize) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 

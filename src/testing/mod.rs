@@ -4,7 +4,9 @@
 
 mod abort_at;
 pub mod contract;
+mod cross_encoder;
 pub mod encoders;
+mod faulty_cross_encoder;
 mod faulty_store;
 pub mod filter_eval;
 mod memory_registry;
@@ -13,6 +15,8 @@ mod memory_store;
 mod retrievers;
 
 pub use abort_at::AbortAt;
+pub use cross_encoder::{HashCrossEncoder, ScriptedCrossEncoder};
+pub use faulty_cross_encoder::{FaultyCrossEncoder, PairFault};
 pub use faulty_store::{FaultyStore, WriteFault};
 pub use memory_registry::MemoryRegistry;
 pub use memory_store::MemoryVectorStore;

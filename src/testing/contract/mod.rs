@@ -1,5 +1,6 @@
 //! Contract suites: one per port, run on the fake and on every real implementation, so that a fake can't drift.
 
+pub mod cross_encoder;
 pub mod encoders;
 pub mod registry;
 pub mod vector_store;
