@@ -1,95 +1,32 @@
 //! The chat adapter against a fake OpenAI-compatible server: well, slow, failing, nonsense, huge, never.
 
-use std::sync::{Arc, Mutex};
+#[path = "support/chat_server.rs"]
+mod chat_server;
+
 use std::time::{Duration, Instant};
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::Response;
-use axum::routing::post;
+use chat_server::{ChatServer, Mood};
 use ragbus::adapters::llm::{ChatConfig, ChatGenerator};
 use ragbus::error::{Error, ErrorKind};
 use ragbus::spi::{Generation, TextGenerator};
-use serde_json::{Value, json};
-
-/// What the server does with every question.
-#[derive(Debug, Clone)]
-enum Mood {
-    Says(String),
-    Status(u16, &'static str),
-    Raw(Vec<u8>),
-    Never,
-    Redirects,
-    BreaksOff,
-}
-
-#[derive(Debug, Clone)]
-struct Fake {
-    mood: Mood,
-    asked: Arc<Mutex<Vec<(HeaderMap, Value)>>>,
-}
-
-async fn chat(State(fake): State<Fake>, headers: HeaderMap, body: Bytes) -> Response {
-    let body: Value = serde_json::from_slice(&body).expect("JSON");
-    fake.asked.lock().expect("no panic").push((headers, body));
-    let reply = |status: u16, body: Body| {
-        Response::builder()
-            .status(status)
-            .body(body)
-            .expect("a reply")
-    };
-    match fake.mood {
-        Mood::Says(text) => {
-            let answer =
-                json!({ "choices": [{ "message": { "role": "assistant", "content": text } }] });
-            reply(200, answer.to_string().into())
-        }
-        Mood::Status(status, text) => reply(status, text.into()),
-        Mood::Raw(body) => reply(200, body.into()),
-        Mood::Never => std::future::pending().await,
-        Mood::Redirects => Response::builder()
-            .status(StatusCode::TEMPORARY_REDIRECT)
-            .header(header::LOCATION, "http://127.0.0.1:1/elsewhere")
-            .body(Body::empty())
-            .expect("a reply"),
-        Mood::BreaksOff => {
-            let parts: Vec<Result<Vec<u8>, std::io::Error>> = vec![
-                Ok(b"{\"choices\":".to_vec()),
-                Err(std::io::Error::other("as told")),
-            ];
-            reply(200, Body::from_stream(futures::stream::iter(parts)))
-        }
-    }
-}
+use serde_json::json;
 
 struct Served {
     generator: ChatGenerator,
-    fake: Fake,
+    server: ChatServer,
 }
 
 async fn served(mood: Mood) -> Served {
-    let fake = Fake {
-        mood,
-        asked: Arc::default(),
-    };
-    let app = Router::new()
-        .route("/v1/chat/completions", post(chat))
-        .with_state(fake.clone());
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
-    let listener = listener.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    let server = ChatServer::start(mood).await;
     let config = ChatConfig {
-        base_url: format!("http://{address}/v1/"),
+        base_url: format!("{}/", server.url()),
         model: "small".into(),
         api_key: "sesame".into(),
         allow_remote: false,
     };
     Served {
         generator: ChatGenerator::new(&config).await.expect("allowed"),
-        fake,
+        server,
     }
 }
 
@@ -116,13 +53,14 @@ async fn failure(mood: Mood) -> Error {
 
 #[tokio::test]
 async fn a_good_answer_comes_back_raw_and_the_question_goes_out_whole() {
-    let served = served(Mood::Says(" \"Keys rotate.\" ".into())).await;
+    let served = served(Mood::Never).await;
+    served.server.now(Mood::Says(" \"Keys rotate.\" ".into()));
     let answer = served
         .generator
         .generate(generation(Duration::from_secs(20)))
         .await;
     assert_eq!(answer.expect("answered"), " \"Keys rotate.\" ");
-    let asked = served.fake.asked.lock().expect("no panic");
+    let asked = served.server.asked();
     let (headers, body) = &asked[0];
     assert_eq!(headers["authorization"], "Bearer sesame");
     assert_eq!(body["model"], "small");
@@ -151,7 +89,7 @@ async fn errors_are_told_by_status_and_asked_once() {
             error.message()
         );
         assert!(!error.chain().contains("4711"));
-        assert_eq!(served.fake.asked.lock().expect("no panic").len(), 1);
+        assert_eq!(served.server.asked().len(), 1);
     }
 }
 

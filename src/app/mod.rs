@@ -24,7 +24,9 @@ use crate::model::ModelIds;
 use crate::retrieval::{
     HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline,
 };
-use crate::spi::{DocumentRegistry, Retriever, StepObserver, TextGenerator, VectorStore};
+use crate::spi::{
+    CrossEncoder, DocumentRegistry, Retriever, StepObserver, TextGenerator, VectorStore,
+};
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{Change, Connection, ReplyRule, connect, setup};
@@ -162,6 +164,14 @@ async fn generator(config: &Config) -> Result<Option<Arc<dyn TextGenerator>>> {
     Ok(Some(Arc::new(ChatGenerator::new(&chat).await?)))
 }
 
+/// The cross-encoder, when one is configured.
+fn cross_encoder(config: &Config, pool: &InferencePool) -> Result<Option<Arc<dyn CrossEncoder>>> {
+    match config.models.cross_encoder.as_str() {
+        "" => Ok(None),
+        id => Ok(Some(pool.cross_encoder(id)?)),
+    }
+}
+
 async fn open(config: &Config) -> Result<Opened> {
     let generator = generator(config).await?;
     let configured = config.clone();
@@ -169,6 +179,7 @@ async fn open(config: &Config) -> Result<Opened> {
         .await
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let registry = SqliteRegistry::open(&sqlite_path(config)).await?;
+    let cross_encoder = cross_encoder(config, &pool)?;
     let edge = EdgeConfig::new(config.data_dir.join("edge"));
     let store = tokio::task::spawn_blocking(move || EdgeVectorStore::open(edge))
         .await
@@ -178,7 +189,7 @@ async fn open(config: &Config) -> Result<Opened> {
         store: Arc::new(store),
         registry,
         stages: StageParts {
-            cross_encoder: None,
+            cross_encoder,
             generator,
         },
     })
@@ -258,7 +269,7 @@ fn parts(
         models: ModelIds {
             dense: config.models.dense.clone(),
             sparse: config.models.sparse.clone(),
-            cross_encoder: String::new(),
+            cross_encoder: config.models.cross_encoder.clone(),
         },
         max_tokens,
         tenancy: tenancy(config),

@@ -1,5 +1,7 @@
 //! The real program against a real nats-server, driven by a client that knows only the wire.
 
+#[path = "../support/chat_server.rs"]
+mod chat_server;
 mod harness;
 
 mod canary;
@@ -19,4 +21,6 @@ mod reply_addresses;
 mod results;
 mod retrieval;
 mod setup;
+mod stages;
+mod stages_expansion;
 mod tenant_tokens;
