@@ -69,6 +69,15 @@ const ROWS: &[Row] = &[
         modules: BASE,
     },
     Row {
+        path: "adapters/lexical",
+        crates: &[
+            "rust_stemmers",
+            "unicode_normalization",
+            "unicode_segmentation",
+        ],
+        modules: BASE,
+    },
+    Row {
         path: "adapters/llm",
         crates: &[
             "async_openai",

@@ -12,7 +12,9 @@ use ragbus::model::{
 use ragbus::spi::{DenseEncoder, DocumentRegistry, SparseEncoder, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{FaultyEncoder, HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{FaultyStore, MemoryRegistry, MemoryVectorStore, WriteFault};
+use ragbus::testing::{
+    FaultyStore, HashLexicalEncoder, MemoryRegistry, MemoryVectorStore, WriteFault,
+};
 
 struct Desk {
     processor: IngestProcessor,
@@ -33,6 +35,7 @@ fn desk() -> Desk {
         store: Arc::new(store.clone()),
         dense: Arc::clone(&dense) as Arc<dyn DenseEncoder>,
         sparse,
+        lexical: Arc::new(HashLexicalEncoder),
         tokens: Arc::new(WordCounter),
         parser: Arc::new(TextParser),
         tenancy: TenancyStrategy::Separate,

@@ -20,7 +20,7 @@ use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{
     Fault, FaultyEncoder, HashDenseEncoder, HashSparseEncoder, WordCounter,
 };
-use ragbus::testing::{InMemoryRetriever, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{HashLexicalEncoder, InMemoryRetriever, MemoryRegistry, MemoryVectorStore};
 
 const WORDS: [&str; 12] = [
     "river", "bank", "money", "loan", "water", "boat", "credit", "tree", "fish", "rate", "stone",
@@ -47,6 +47,7 @@ fn desk(store: Arc<dyn VectorStore>, dir: Option<tempfile::TempDir>) -> Desk {
         store: Arc::clone(&store),
         dense: Arc::new(HashDenseEncoder::new("dense-hash", 64, 256)),
         sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
+        lexical: Arc::new(HashLexicalEncoder),
         tokens: Arc::new(WordCounter),
         parser: Arc::new(TextParser),
         tenancy: TenancyStrategy::Separate,
@@ -106,6 +107,7 @@ fn parts(desk: &Desk, legs: &[Leg]) -> HybridParts {
         encoders: QueryEncoders {
             dense: Arc::new(HashDenseEncoder::new("dense-hash", 64, 256)),
             sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
+            lexical: Arc::new(HashLexicalEncoder),
         },
         tenancy: TenancyStrategy::Separate,
         schema: desk.processor.schema().clone(),

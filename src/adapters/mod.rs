@@ -4,6 +4,7 @@
 
 #[cfg(feature = "edge")]
 pub mod edge;
+pub mod lexical;
 #[cfg(feature = "llm")]
 pub mod llm;
 #[cfg(feature = "sqlite")]

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::adapters::edge::{EdgeConfig, EdgeVectorStore};
+use crate::adapters::lexical::Bm25Encoder;
 use crate::adapters::llm::{ChatConfig, ChatGenerator};
 use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
 use crate::adapters::parse::TextParser;
@@ -25,7 +26,8 @@ use crate::retrieval::{
     HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline,
 };
 use crate::spi::{
-    CrossEncoder, DocumentRegistry, Retriever, StepObserver, TextGenerator, VectorStore,
+    CrossEncoder, DocumentRegistry, LexicalEncoder, Retriever, StepObserver, TextGenerator,
+    VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
@@ -146,6 +148,7 @@ struct Opened {
     pool: Arc<InferencePool>,
     store: Arc<EdgeVectorStore>,
     registry: SqliteRegistry,
+    lexical: Arc<dyn LexicalEncoder>,
     stages: StageParts,
 }
 
@@ -173,6 +176,7 @@ fn cross_encoder(config: &Config, pool: &InferencePool) -> Result<Option<Arc<dyn
 }
 
 async fn open(config: &Config) -> Result<Opened> {
+    let lexical = Arc::new(Bm25Encoder::new(&config.retrieval.languages)?);
     let generator = generator(config).await?;
     let configured = config.clone();
     let pool = tokio::task::spawn_blocking(move || load_models(&configured))
@@ -188,6 +192,7 @@ async fn open(config: &Config) -> Result<Opened> {
         pool: Arc::new(pool),
         store: Arc::new(store),
         registry,
+        lexical,
         stages: StageParts {
             cross_encoder,
             generator,
@@ -212,6 +217,7 @@ fn processor(
         store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
         dense: opened.pool.dense(&config.models.dense)?,
         sparse: opened.pool.sparse(&config.models.sparse)?,
+        lexical: Arc::clone(&opened.lexical),
         tokens: opened.pool.token_counter(&config.models.dense)?,
         parser: Arc::new(TextParser),
         tenancy: tenancy(config),
@@ -229,6 +235,7 @@ fn retrieval(
         encoders: QueryEncoders {
             dense: opened.pool.dense(&config.models.dense)?,
             sparse: opened.pool.sparse(&config.models.sparse)?,
+            lexical: Arc::clone(&opened.lexical),
         },
         tenancy: tenancy(config),
         schema: processor.schema().clone(),

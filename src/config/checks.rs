@@ -2,6 +2,7 @@
 
 use super::sections::{
     Config, CorrectiveMode, ExpansionStrategy, Guarantee, LegName, LimitSection, StoreKind,
+    TenancyKind,
 };
 use crate::error::{Error, Result};
 
@@ -16,6 +17,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     ranges(config)?;
     reply_prefixes(config)?;
     sql_url(config)?;
+    lexical_leg(config)?;
     stages(config)?;
     unbuilt(config)
 }
@@ -120,6 +122,20 @@ fn ranges(config: &Config) -> Result<()> {
     }
 }
 
+/// The embedded store counts words over a whole collection, so tenants must not share one.
+fn lexical_leg(config: &Config) -> Result<()> {
+    let mixes = config.retrieval.legs.contains(&LegName::Bm25)
+        && config.tenancy.strategy == TenancyKind::Shared
+        && config.store.kind == StoreKind::Edge;
+    if mixes {
+        return Err(Error::invalid_field(
+            "retrieval.legs",
+            "must not have bm25 with tenancy.strategy = shared on the embedded store",
+        ));
+    }
+    Ok(())
+}
+
 /// A stage that is switched on needs its part.
 fn stages(config: &Config) -> Result<()> {
     let judge = !config.models.cross_encoder.is_empty();
@@ -193,10 +209,6 @@ fn unbuilt(config: &Config) -> Result<()> {
         .any(|limit| *limit != LimitSection::default());
     let asked = [
         ("store.kind", config.store.kind == StoreKind::Qdrant),
-        (
-            "retrieval.legs",
-            config.retrieval.legs.contains(&LegName::Bm25),
-        ),
         (
             "tracking.guarantee",
             config.tracking.guarantee == Guarantee::Required,

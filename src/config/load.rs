@@ -137,16 +137,49 @@ mod tests {
     fn what_this_version_cannot_do_is_an_error_not_a_shrug() {
         for bad in [
             ("RAGBUS__STORE__KIND", "qdrant"),
-            ("RAGBUS__CORRECTIVE__MODE", "grade"),
-            ("RAGBUS__RERANKING__ENABLED", "true"),
-            ("RAGBUS__EXPANSION__STRATEGY", "hyde"),
-            ("RAGBUS__RETRIEVAL__LEGS", "dense,bm25"),
             ("RAGBUS__TRACKING__GUARANTEE", "required"),
             ("RAGBUS__SQL__URL", "postgres://localhost/x"),
             ("RAGBUS__LIMITS__DEFAULT__IN_FLIGHT", "4"),
         ] {
             let config = with(&[bad]).expect("known keys");
             assert!(checks::check(&config).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_stage_without_its_part_and_words_of_several_tenants_are_errors() {
+        let cases: [(&[(&str, &str)], &str); 5] = [
+            (&[("RAGBUS__CORRECTIVE__MODE", "grade")], "corrective.mode"),
+            (
+                &[("RAGBUS__RERANKING__ENABLED", "true")],
+                "reranking.enabled",
+            ),
+            (
+                &[("RAGBUS__EXPANSION__STRATEGY", "hyde")],
+                "expansion.strategy",
+            ),
+            (
+                &[("RAGBUS__LLM__BASE_URL", "http://127.0.0.1/v1")],
+                "llm.model",
+            ),
+            (
+                &[
+                    ("RAGBUS__RETRIEVAL__LEGS", "dense,bm25"),
+                    ("RAGBUS__TENANCY__STRATEGY", "shared"),
+                ],
+                "retrieval.legs",
+            ),
+        ];
+        for (keys, field) in cases {
+            let config = with(keys).expect("known keys");
+            let error = checks::check(&config).expect_err(field);
+            assert_eq!(error.field(), Some(field));
+        }
+        for good in [
+            ("RAGBUS__EXPANSION__STRATEGY", "template"),
+            ("RAGBUS__RETRIEVAL__LEGS", "dense,sparse,bm25"),
+        ] {
+            assert!(checks::check(&with(&[good]).expect("known keys")).is_ok());
         }
     }
 }

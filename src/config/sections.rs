@@ -144,6 +144,7 @@ pub enum RoleName {
 #[allow(missing_docs)]
 pub struct RetrievalSection {
     pub legs: Vec<LegName>,
+    pub languages: Vec<String>,
     pub depth: u32,
     pub rrf_k: u32,
     pub fusion: FusionKind,

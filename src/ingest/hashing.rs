@@ -4,7 +4,8 @@ use sha2::{Digest, Sha256};
 
 use super::chunking::CHUNKER_VERSION;
 use crate::model::{
-    Chunking, Hashes, Metadata, MetadataValue, PutBody, PutChunks, PutDocument, Timestamp,
+    Chunking, CollectionSchema, Hashes, Metadata, MetadataValue, PutBody, PutChunks, PutDocument,
+    Timestamp,
 };
 
 /// Lower-case hexadecimal SHA-256 of a chunk's content, as replies carry it.
@@ -17,14 +18,14 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The hashes of a put. `models` are the ids of the dense and the sparse model.
+/// The hashes of a put into a collection of this schema.
 pub(super) trait PutHashes {
     /// Computes them.
-    fn hashes(&self, models: (&str, &str)) -> Hashes;
+    fn hashes(&self, schema: &CollectionSchema) -> Hashes;
 }
 
 impl PutHashes for PutDocument {
-    fn hashes(&self, models: (&str, &str)) -> Hashes {
+    fn hashes(&self, schema: &CollectionSchema) -> Hashes {
         let mut content = Canonical::new("document");
         match &self.body {
             PutBody::Text(text) => content.bytes(b"text").bytes(text.as_bytes()),
@@ -45,13 +46,13 @@ impl PutHashes for PutDocument {
         Hashes {
             content: content.finish(),
             metadata: metadata.finish(),
-            pipeline: pipeline(CHUNKER_VERSION, models),
+            pipeline: pipeline(CHUNKER_VERSION, schema),
         }
     }
 }
 
 impl PutHashes for PutChunks {
-    fn hashes(&self, models: (&str, &str)) -> Hashes {
+    fn hashes(&self, schema: &CollectionSchema) -> Hashes {
         let mut content = Canonical::new("chunks");
         let mut metadata = Canonical::new("metadata");
         metadata.metadata(&self.metadata).expiry(self.expires_at);
@@ -62,17 +63,18 @@ impl PutHashes for PutChunks {
         Hashes {
             content: content.finish(),
             metadata: metadata.finish(),
-            pipeline: pipeline("callers-own", models),
+            pipeline: pipeline("callers-own", schema),
         }
     }
 }
 
-fn pipeline(chunker: &str, (dense, sparse): (&str, &str)) -> String {
+fn pipeline(chunker: &str, schema: &CollectionSchema) -> String {
     let mut canonical = Canonical::new("pipeline");
     canonical
         .bytes(chunker.as_bytes())
-        .bytes(dense.as_bytes())
-        .bytes(sparse.as_bytes());
+        .bytes(schema.dense_model.as_bytes())
+        .bytes(schema.sparse_model.as_bytes())
+        .bytes(schema.lexical.as_bytes());
     canonical.finish()
 }
 
@@ -151,7 +153,18 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ChunkInput, DocumentId};
+    use crate::model::{ChunkInput, Distance, DocumentId, SCHEMA_VERSION};
+
+    fn schema(dense: &str) -> CollectionSchema {
+        CollectionSchema {
+            version: SCHEMA_VERSION,
+            dense_model: dense.into(),
+            sparse_model: "s".into(),
+            dimension: 4,
+            distance: Distance::Cosine,
+            lexical: "l".into(),
+        }
+    }
 
     fn put(text: &str) -> PutDocument {
         PutDocument {
@@ -167,17 +180,17 @@ mod tests {
 
     #[test]
     fn each_hash_covers_its_own_part() {
-        let base = put("a").hashes(("m", "s"));
+        let base = put("a").hashes(&schema("m"));
         let mut other = put("a");
         other.expires_at = Some(Timestamp::from_micros(1));
-        let expiry = other.hashes(("m", "s"));
+        let expiry = other.hashes(&schema("m"));
         assert_eq!(expiry.content, base.content);
         assert_ne!(expiry.metadata, base.metadata);
         let mut other = put("a");
         other.chunking.max_tokens = 100;
-        assert_ne!(other.hashes(("m", "s")).content, base.content);
-        assert_ne!(put("a").hashes(("m2", "s")).pipeline, base.pipeline);
-        assert_ne!(put("b").hashes(("m", "s")).content, base.content);
+        assert_ne!(other.hashes(&schema("m")).content, base.content);
+        assert_ne!(put("a").hashes(&schema("m2")).pipeline, base.pipeline);
+        assert_ne!(put("b").hashes(&schema("m")).content, base.content);
     }
 
     #[test]
@@ -195,7 +208,7 @@ mod tests {
                 metadata: Metadata::default(),
                 expires_at: None,
             };
-            put.hashes(("m", "s")).content
+            put.hashes(&schema("m")).content
         };
         assert_ne!(chunks(&["ab", "c"]), chunks(&["a", "bc"]));
         assert_ne!(chunks(&[]), chunks(&["a"]));

@@ -7,12 +7,12 @@ use super::hashing::PutHashes;
 use super::{chunk_id, content_hash, cut};
 use crate::error::{Error, Result};
 use crate::model::{
-    Chunk, ChunkId, CorpusRef, DocumentId, Hashes, Metadata, PutBody, PutChunks, PutDocument, Span,
-    SparseVector, StoredChunk, Timestamp,
+    Chunk, ChunkId, CollectionSchema, CorpusRef, DocumentId, Hashes, Metadata, PutBody, PutChunks,
+    PutDocument, Span, SparseVector, StoredChunk, Timestamp,
 };
 use crate::spi::{
-    DenseEncoder, DocumentParser, Encoded, ParsedDocument, Point, Priority, Role, SparseEncoder,
-    TextEncoding, TokenCounter, Vectors,
+    DenseEncoder, DocumentParser, Encoded, LexicalEncoder, ParsedDocument, Point, Priority, Role,
+    SparseEncoder, TextEncoding, TokenCounter, Vectors,
 };
 
 /// Chunks as they are stored, before they have vectors.
@@ -65,17 +65,17 @@ impl Readable {
 /// Before step 1, so that a body that can't be read changes nothing. Runs on a blocking thread.
 pub(super) fn read(
     put: Put,
-    models: (&str, &str),
+    schema: &CollectionSchema,
     parser: &dyn DocumentParser,
 ) -> Result<Readable> {
     let (body, hashes) = match &put {
         Put::Document(document) => (
             Body::Text(parse(document, parser)?),
-            document.hashes(models),
+            document.hashes(schema),
         ),
         Put::Chunks(chunks) => {
             let (cleaned, warnings) = own_chunks(chunks, parser)?;
-            (Body::Chunks(cleaned, warnings), chunks.hashes(models))
+            (Body::Chunks(cleaned, warnings), chunks.hashes(schema))
         }
     };
     Ok(Readable { put, hashes, body })
@@ -182,11 +182,12 @@ fn merged(of_all: &Metadata, own: &Metadata, field: &str) -> Result<Metadata> {
     of_all.overlaid(&format!("{field}.metadata"), own)
 }
 
-/// The two models that embed.
+/// The two models that embed, and the lexical analysis.
 #[derive(Debug, Clone)]
 pub(super) struct Embedder {
     pub dense: Arc<dyn DenseEncoder>,
     pub sparse: Arc<dyn SparseEncoder>,
+    pub lexical: Arc<dyn LexicalEncoder>,
 }
 
 /// What embedding cut off or could not read.
@@ -273,18 +274,29 @@ impl Embedder {
             priority: Priority::Bulk,
             deadline: None,
         };
-        let (dense, sparse) = tokio::try_join!(
+        let lexical = Arc::clone(&self.lexical);
+        let texts = request.texts.clone();
+        let terms = tokio::task::spawn_blocking(move || {
+            let encode = |text: &String| lexical.encode_document(text);
+            texts.iter().map(encode).collect::<Vec<_>>()
+        });
+        let terms = async {
+            let stopped = |e| Error::internal("the lexical analysis was stopped").caused_by(e);
+            terms.await.map_err(stopped)
+        };
+        let (dense, sparse, terms) = tokio::try_join!(
             self.dense.encode_dense(request.clone()),
-            self.sparse.encode_sparse(request)
+            self.sparse.encode_sparse(request),
+            terms
         )?;
         let mut vectors = Vec::with_capacity(dense.len());
-        for (dense, sparse) in dense.into_iter().zip(sparse) {
+        for ((dense, sparse), bm25) in dense.into_iter().zip(sparse).zip(terms) {
             let (dense, sparse) = (dense?, sparse?);
             losses.add(&dense, &sparse);
             vectors.push(Vectors {
                 dense: dense.vector,
                 sparse: sparse.vector,
-                bm25: SparseVector::default(),
+                bm25,
             });
         }
         Ok(vectors)

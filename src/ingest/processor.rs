@@ -17,8 +17,8 @@ use crate::model::{
     IngestOperation, IngestResult, IngestStatus, SCHEMA_VERSION, Written,
 };
 use crate::spi::{
-    Begun, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, Point, SparseEncoder,
-    StepObserver, TokenCounter, VectorStore,
+    Begun, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, LexicalEncoder, Point,
+    SparseEncoder, StepObserver, TokenCounter, VectorStore,
 };
 use crate::tenancy::{Placement, TenancyStrategy};
 
@@ -39,6 +39,8 @@ pub struct IngestParts {
     pub dense: Arc<dyn DenseEncoder>,
     /// The sparse model.
     pub sparse: Arc<dyn SparseEncoder>,
+    /// The lexical analysis.
+    pub lexical: Arc<dyn LexicalEncoder>,
     /// Counts tokens as the dense model does.
     pub tokens: Arc<dyn TokenCounter>,
     /// Parses bodies.
@@ -74,6 +76,7 @@ impl IngestProcessor {
             sparse_model: parts.sparse.info().id.clone(),
             dimension: parts.dense.info().dimension,
             distance: Distance::Cosine,
+            lexical: parts.lexical.id().to_owned(),
         };
         Self { parts, schema }
     }
@@ -126,12 +129,8 @@ impl IngestProcessor {
 
     #[tracing::instrument(target = "ragbus", name = "parse", skip_all)]
     async fn read(&self, put: Put) -> Result<Readable> {
-        let (dense, sparse) = (
-            self.schema.dense_model.clone(),
-            self.schema.sparse_model.clone(),
-        );
-        let parser = Arc::clone(&self.parts.parser);
-        blocking(move || read(put, (&dense, &sparse), &*parser)).await
+        let (schema, parser) = (self.schema.clone(), Arc::clone(&self.parts.parser));
+        blocking(move || read(put, &schema, &*parser)).await
     }
 
     /// `None`: the generation changed under the write; start again.
@@ -219,6 +218,7 @@ impl IngestProcessor {
         let embedder = Embedder {
             dense: Arc::clone(&self.parts.dense),
             sparse: Arc::clone(&self.parts.sparse),
+            lexical: Arc::clone(&self.parts.lexical),
         };
         embedder
             .embed(prepared, known)

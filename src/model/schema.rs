@@ -1,7 +1,7 @@
 //! What a stored collection was built with. Compared, never "fixed".
 
 /// The version of the payload and vector layout this program writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The distance of the dense vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct CollectionSchema {
     pub dimension: u32,
     /// Distance of the dense vectors.
     pub distance: Distance,
+    /// The lexical analysis' id.
+    pub lexical: String,
 }
 
 impl CollectionSchema {
@@ -73,6 +75,11 @@ impl CollectionSchema {
                 "schema version",
                 self.version.to_string(),
                 other.version.to_string(),
+            ),
+            (
+                "lexical analysis",
+                self.lexical.clone(),
+                other.lexical.clone(),
             ),
         ];
         pairs.into_iter().find(|(_, own, theirs)| own != theirs)

@@ -63,7 +63,12 @@ impl HybridRetriever {
         let Some(info) = self.parts.store.describe(&request.corpus).await? else {
             return Ok(None);
         };
-        if let Some((what, stored, own)) = info.schema.difference(&self.parts.schema) {
+        let mut wanted = self.parts.schema.clone();
+        if !self.asked(request).iter().any(|(leg, _)| *leg == Leg::Bm25) {
+            // How words were read concerns the lexical leg alone.
+            wanted.lexical.clone_from(&info.schema.lexical);
+        }
+        if let Some((what, stored, own)) = info.schema.difference(&wanted) {
             return Err(Error::new(
                 ErrorKind::SchemaConflict,
                 format!("the corpus was built with {what} {stored}, this worker has {own}"),

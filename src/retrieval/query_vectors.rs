@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::model::{Leg, Origin, QueryText, SparseVector};
 use crate::spi::{
-    DenseEncoder, Encoded, LegVector, Priority, RequestContext, Role, SparseEncoder, TextEncoding,
+    DenseEncoder, Encoded, LegVector, LexicalEncoder, Priority, RequestContext, Role,
+    SparseEncoder, TextEncoding,
 };
 
 /// The models that read queries.
@@ -15,6 +16,8 @@ pub struct QueryEncoders {
     pub dense: Arc<dyn DenseEncoder>,
     /// The sparse model.
     pub sparse: Arc<dyn SparseEncoder>,
+    /// The lexical analysis.
+    pub lexical: Arc<dyn LexicalEncoder>,
 }
 
 /// The query's vectors and what making them cost.
@@ -60,7 +63,10 @@ impl QueryEncoders {
                     .as_ref()
                     .filter(|s| !s.0.vector.is_empty())
                     .map(|s| LegVector::Sparse(s.0.vector.clone())),
-                Leg::Bm25 => None,
+                // No model: the analysis costs less than looking up what it gave before.
+                Leg::Bm25 => Some(self.lexical.encode_query(&query.text))
+                    .filter(|terms| !terms.is_empty())
+                    .map(LegVector::Sparse),
             };
             vectors.legs.extend(vector.map(|v| (leg, weight, v)));
         }

@@ -8,6 +8,7 @@ mod document_parser;
 mod document_registry;
 mod encoder;
 mod ingest_steps;
+mod lexical_encoder;
 mod query_expander;
 mod retriever;
 mod text_generator;
@@ -23,6 +24,7 @@ pub use encoder::{
     DenseEncoder, Encoded, EncoderInfo, Priority, Role, SparseEncoder, TextEncoding, TokenCounter,
 };
 pub use ingest_steps::{IngestStep, StepObserver};
+pub use lexical_encoder::LexicalEncoder;
 pub use query_expander::{Expanded, QueryExpander};
 pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};

@@ -29,7 +29,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// FNV-1a with a finishing mix: the same on every platform and in every version, unlike the standard hasher.
-fn hash(word: &str) -> u64 {
+pub(super) fn hash(word: &str) -> u64 {
     let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

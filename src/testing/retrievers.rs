@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::MemoryVectorStore;
 use super::encoders::{HashDenseEncoder, HashSparseEncoder};
+use super::{HashLexicalEncoder, MemoryVectorStore};
 use crate::error::Result;
 use crate::fusion::DEFAULT_RRF_K;
 use crate::model::{
@@ -13,7 +13,9 @@ use crate::model::{
     RetrievedChunk, SCHEMA_VERSION, StageName, StageReport,
 };
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, QueryEncoders};
-use crate::spi::{DenseEncoder, FusionMethod, RequestContext, Retriever, SparseEncoder};
+use crate::spi::{
+    DenseEncoder, FusionMethod, LexicalEncoder, RequestContext, Retriever, SparseEncoder,
+};
 use crate::tenancy::TenancyStrategy;
 
 /// An in-memory retriever that records what it was asked.
@@ -40,6 +42,7 @@ impl InMemoryRetriever {
             sparse_model: sparse.info().id.clone(),
             dimension: dense.info().dimension,
             distance: Distance::Cosine,
+            lexical: HashLexicalEncoder.id().to_owned(),
         };
         let config = HybridConfig {
             legs: vec![Leg::Dense, Leg::Sparse],
@@ -48,7 +51,11 @@ impl InMemoryRetriever {
         };
         let parts = HybridParts {
             store,
-            encoders: QueryEncoders { dense, sparse },
+            encoders: QueryEncoders {
+                dense,
+                sparse,
+                lexical: Arc::new(HashLexicalEncoder),
+            },
             tenancy,
             schema,
             config,

@@ -11,7 +11,7 @@ use ragbus::model::{CorpusName, CorpusRef, TenantId};
 use ragbus::spi::{DocumentRegistry, IngestStep, StepObserver, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{FaultyStore, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{FaultyStore, HashLexicalEncoder, MemoryRegistry, MemoryVectorStore};
 use tokio::sync::{Semaphore, mpsc};
 
 /// One corpus and what holds it.
@@ -71,6 +71,7 @@ impl World {
             store: Arc::new(self.store.clone()),
             dense: Arc::new(HashDenseEncoder::new("dense-hash", 16, 256)),
             sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
+            lexical: Arc::new(HashLexicalEncoder),
             tokens: Arc::new(WordCounter),
             parser: Arc::new(TextParser),
             tenancy: TenancyStrategy::Separate,

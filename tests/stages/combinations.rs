@@ -22,7 +22,7 @@ use ragbus::retrieval::{
 use ragbus::spi::{FusionMethod, Retriever};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{HashLexicalEncoder, MemoryRegistry, MemoryVectorStore};
 
 use super::fakes::{PairModel, Writer, ask, corpus, ids, in_time, report, request};
 
@@ -53,6 +53,7 @@ async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Desk {
         store: Arc::clone(&store) as _,
         dense: Arc::clone(&dense) as _,
         sparse: Arc::clone(&sparse) as _,
+        lexical: Arc::new(HashLexicalEncoder),
         tokens: Arc::new(WordCounter),
         parser: Arc::new(TextParser),
         tenancy,
@@ -61,7 +62,11 @@ async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Desk {
     fill(&processor).await;
     let hybrid = HybridRetriever::new(HybridParts {
         store,
-        encoders: QueryEncoders { dense, sparse },
+        encoders: QueryEncoders {
+            dense,
+            sparse,
+            lexical: Arc::new(HashLexicalEncoder),
+        },
         tenancy,
         schema: processor.schema().clone(),
         config: HybridConfig {

@@ -21,6 +21,9 @@ pub(super) struct Meta {
     sparse_model: String,
     dimension: u32,
     distance: String,
+    /// Absent in folders of schema version 1.
+    #[serde(default)]
+    lexical: String,
     /// The number of the current shard folder; a compaction writes the next one.
     pub(super) shard: u32,
 }
@@ -34,6 +37,7 @@ impl Meta {
             sparse_model: schema.sparse_model.clone(),
             dimension: schema.dimension,
             distance: schema.distance.name().to_owned(),
+            lexical: schema.lexical.clone(),
             shard: 1,
         }
     }
@@ -73,6 +77,7 @@ impl Meta {
             sparse_model: self.sparse_model.clone(),
             dimension: self.dimension,
             distance: Distance::Cosine,
+            lexical: self.lexical.clone(),
         }
     }
 

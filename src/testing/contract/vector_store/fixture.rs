@@ -53,6 +53,7 @@ pub fn schema() -> CollectionSchema {
         sparse_model: "sparse-a".into(),
         dimension: WIDTH,
         distance: Distance::Cosine,
+        lexical: "lexical-a".into(),
     }
 }
 

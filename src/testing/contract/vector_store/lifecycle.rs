@@ -77,8 +77,16 @@ pub async fn schemas_are_compared(store: Arc<dyn VectorStore>) {
                     version: 77,
                     ..schema()
                 },
-                "1",
+                "2",
                 "77",
+            ),
+            (
+                CollectionSchema {
+                    lexical: "lexical-b".into(),
+                    ..schema()
+                },
+                "lexical-a",
+                "lexical-b",
             ),
         ];
         for (other, stored, wanted) in others {
