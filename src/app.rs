@@ -87,8 +87,10 @@ pub fn load_models(config: &Config) -> Result<InferencePool> {
     let runtime = OnnxRuntime::load(&config.onnx.library)?;
     let threads = Some(config.inference.threads).filter(|threads| *threads > 0);
     let models = &config.models;
+    let cross_encoder = Some(&models.cross_encoder).filter(|id| !id.is_empty());
     let folders = [&models.dense, &models.sparse]
         .into_iter()
+        .chain(cross_encoder)
         .map(|id| ModelFolder::open(&models.dir, id))
         .collect::<Result<Vec<_>>>()?;
     InferencePool::start(

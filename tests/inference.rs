@@ -2,7 +2,9 @@
 //!
 //! Needs `make setup`; `RAGBUS_TEST_ROOT` names another folder than `.ragbus`.
 
-use std::path::{Path, PathBuf};
+mod pool_support;
+
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
@@ -15,39 +17,12 @@ use ragbus::testing::contract::encoders as contract;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use pool_support::{root, runtime, start, threads};
+
 const DENSE: &str = "minilm-l6-v2";
 const INT8: &str = "minilm-l6-v2-int8";
 const SPARSE: &str = "splade-tiny";
 const UNKNOWN: u64 = 100;
-
-fn root() -> PathBuf {
-    let root = std::env::var_os("RAGBUS_TEST_ROOT").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".ragbus"));
-    assert!(
-        root.join("lib").is_dir(),
-        "{} is not set up: run `make setup`",
-        root.display()
-    );
-    root
-}
-
-fn runtime() -> OnnxRuntime {
-    OnnxRuntime::load(&root().join("lib/libonnxruntime.so")).expect("run `make setup`")
-}
-
-fn start(config: &InferenceConfig, models: &[&str]) -> InferencePool {
-    let folder =
-        |id: &&str| ModelFolder::open(&root().join("models"), id).expect("run `make setup`");
-    let folders = models.iter().map(folder).collect();
-    InferencePool::start(&runtime(), config, folders).expect("the pool starts")
-}
-
-fn threads(threads: usize) -> InferenceConfig {
-    InferenceConfig {
-        threads: Some(threads),
-        ..InferenceConfig::default()
-    }
-}
 
 /// The pool of the tests that only encode.
 static SHARED: LazyLock<InferencePool> =

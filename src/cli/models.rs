@@ -8,11 +8,13 @@ use serde_json::json;
 
 use super::args::{JsonArgs, ModelsArgs, ModelsCommand};
 use super::{context, output};
-use crate::adapters::onnx::{ModelFolder, Task};
+use crate::adapters::onnx::{InferencePool, ModelFolder};
 use crate::app;
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::spi::{DenseEncoder, Priority, Role, SparseEncoder, TextEncoding};
+use crate::spi::{
+    CrossEncoder, DenseEncoder, PairScoring, Priority, Role, SparseEncoder, TextEncoding,
+};
 
 pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<ExitCode> {
     match &args.command {
@@ -31,17 +33,18 @@ fn list(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
         "licence",
     ]);
     for id in folders(&config.models.dir)? {
-        let in_use = id == config.models.dense || id == config.models.sparse;
+        let models = &config.models;
+        let in_use = [&models.dense, &models.sparse, &models.cross_encoder].contains(&&id);
         match ModelFolder::open(&config.models.dir, &id) {
             Ok(model) if args.json => output::json(&json!({
-                "id": model.id(), "task": task(model.task()), "dimension": model.dimension(),
+                "id": model.id(), "task": model.task().name(), "dimension": model.dimension(),
                 "maxTokens": model.max_tokens(), "inUse": in_use, "licence": model.licence(),
                 "source": model.source(),
             }))?,
             Ok(model) => {
                 table.add_row([
                     model.id(),
-                    task(model.task()),
+                    model.task().name(),
                     &model.dimension().to_string(),
                     &model.max_tokens().to_string(),
                     if in_use { "yes" } else { "" },
@@ -79,13 +82,6 @@ fn folders(dir: &Path) -> Result<Vec<String>> {
     Ok(ids)
 }
 
-fn task(task: Task) -> &'static str {
-    match task {
-        Task::Dense { .. } => "dense",
-        Task::Sparse { .. } => "sparse",
-    }
-}
-
 async fn verify(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     let configured = config.clone();
     let pool = tokio::task::spawn_blocking(move || app::load_models(&configured))
@@ -109,8 +105,25 @@ async fn verify(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
         .encode_sparse(request)
         .await?;
     report(args, &config.models.sparse, only(sparse)?.tokens, started)?;
+    verify_pair(config, args, &pool).await?;
     pool.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn verify_pair(config: &Config, args: &JsonArgs, pool: &InferencePool) -> Result<()> {
+    let id = &config.models.cross_encoder;
+    if id.is_empty() {
+        return Ok(());
+    }
+    let request = PairScoring {
+        query: "Does the model run?".to_owned(),
+        documents: vec!["A short text to see that the model runs.".to_owned()],
+        priority: Priority::Interactive,
+        deadline: None,
+    };
+    let started = Instant::now();
+    let scored = pool.cross_encoder(id)?.score_pairs(request).await?;
+    report(args, id, only(scored)?.tokens, started)
 }
 
 fn only<T>(results: Vec<Result<T>>) -> Result<T> {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::intake::{Intake, LoadedModel};
-use super::output::Output;
+use super::call::LoadedModel;
+use super::intake::Intake;
+use super::output::{Output, wrong_task};
 use super::tokenize::TextTokenizer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::SparseVector;
 use crate::spi::{DenseEncoder, Encoded, EncoderInfo, SparseEncoder, TextEncoding, TokenCounter};
 
@@ -38,10 +39,10 @@ impl DenseEncoder for OnnxDenseEncoder {
     }
 
     async fn encode_dense(&self, request: TextEncoding) -> Result<Vec<Result<Encoded<Vec<f32>>>>> {
-        let encoded = self.intake.encode(&self.model, request).await?;
+        let encoded = self.intake.run(&self.model, request.into()).await?;
         Ok(each(encoded, |output| match output {
             Output::Dense(vector) => Ok(vector),
-            Output::Sparse(_) => Err(wrong_output()),
+            Output::Sparse(_) | Output::Logit(_) => Err(wrong_task()),
         }))
     }
 }
@@ -74,10 +75,10 @@ impl SparseEncoder for OnnxSparseEncoder {
         &self,
         request: TextEncoding,
     ) -> Result<Vec<Result<Encoded<SparseVector>>>> {
-        let encoded = self.intake.encode(&self.model, request).await?;
+        let encoded = self.intake.run(&self.model, request.into()).await?;
         Ok(each(encoded, |output| match output {
             Output::Sparse(vector) => Ok(vector),
-            Output::Dense(_) => Err(wrong_output()),
+            Output::Dense(_) | Output::Logit(_) => Err(wrong_task()),
         }))
     }
 }
@@ -125,9 +126,4 @@ fn each<V>(
         .into_iter()
         .map(|text| text.and_then(convert))
         .collect()
-}
-
-/// A model's output follows its task, and encoders are made by task.
-fn wrong_output() -> Error {
-    Error::internal("a model gave another task's output")
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use ort::session::{Session, SessionInputValue};
 use ort::value::{Outlet, TensorElementType, TensorRef, ValueType};
 
-use super::manifest::ModelFolder;
+use super::manifest::{ModelFolder, Task};
 use super::output::{self, Output, OutputTensor};
 use super::runtime::OnnxRuntime;
 use super::tokenize::TokenIds;
@@ -174,12 +174,17 @@ fn check_output(folder: &ModelFolder, outputs: &[Outlet]) -> Result<()> {
             folder.output()
         )));
     };
+    let is_pair = matches!(folder.task(), Task::CrossEncoder { .. });
     let width = match output.dtype() {
         ValueType::Tensor {
             ty: TensorElementType::Float32,
             shape,
             ..
-        } => shape.last().copied(),
+        } => match **shape {
+            // One number a pair may come without an axis of its own.
+            [_] if is_pair => Some(1),
+            _ => shape.last().copied(),
+        },
         _ => None,
     };
     match width {

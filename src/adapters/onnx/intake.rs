@@ -2,30 +2,20 @@
 //!
 //! Must not know sessions or how a batch is chosen.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
-use super::manifest::ModelFolder;
+use super::call::{Call, Form, LoadedModel};
 use super::output::Output;
 use super::scheduler::{Job, Scheduler, draining};
-use super::tokenize::{TextTokenizer, Tokenized};
+use super::tokenize::Tokenized;
 use crate::error::{Error, ErrorKind, Result};
-use crate::spi::{Encoded, Priority, TextEncoding};
+use crate::spi::{Encoded, Priority};
 
 /// Texts of a call that are tokenised together; bounds what a cancelled call still costs.
 const CHUNK: usize = 16;
-
-/// A loaded model as its callers see it.
-#[derive(Debug)]
-pub(super) struct LoadedModel {
-    /// Position in the pool.
-    pub(super) index: usize,
-    pub(super) folder: ModelFolder,
-    pub(super) tokenizer: Arc<TextTokenizer>,
-}
 
 /// The way into the pool. Room in a queue is taken before a text is tokenised and given back when it is run.
 #[derive(Debug)]
@@ -77,28 +67,28 @@ impl Intake {
     ///
     /// # Errors
     /// `Overloaded` when an interactive call finds no room, `Draining` when the pool closes.
-    pub(super) async fn encode(
+    pub(super) async fn run(
         &self,
         model: &Arc<LoadedModel>,
-        request: TextEncoding,
+        call: Call,
     ) -> Result<Vec<Result<Encoded<Output>>>> {
-        let count = request.texts.len();
-        let deadline = request.deadline;
-        let mut room = self.interactive_room(request.priority, count)?;
+        let count = call.texts.len();
+        let deadline = call.deadline;
+        let mut room = self.interactive_room(call.priority, count)?;
         let mut admitted = Vec::with_capacity(count);
-        let mut texts = request.texts.into_iter();
+        let mut texts = call.texts.into_iter();
         loop {
-            let chunk: Vec<String> = texts.by_ref().take(self.chunk(request.priority)).collect();
+            let chunk: Vec<String> = texts.by_ref().take(self.chunk(call.priority)).collect();
             if chunk.is_empty() {
                 break;
             }
             let chunk = Chunk {
                 model: Arc::clone(model),
                 texts: chunk,
-                role: request.role,
+                form: call.form.clone(),
                 deadline,
             };
-            let admission = self.admit(chunk, request.priority, &mut room);
+            let admission = self.admit(chunk, call.priority, &mut room);
             match before(deadline, admission).await {
                 Some(chunk) => admitted.extend(chunk?),
                 None => break,
@@ -174,17 +164,16 @@ impl Intake {
 struct Chunk {
     model: Arc<LoadedModel>,
     texts: Vec<String>,
-    role: crate::spi::Role,
+    form: Form,
     deadline: Option<Instant>,
 }
 
 impl Chunk {
     fn tokenize(self, mut room: Option<OwnedSemaphorePermit>) -> (Vec<Job>, Vec<Admitted>) {
-        let prefix = self.model.folder.prefix(self.role);
         let mut jobs = Vec::with_capacity(self.texts.len());
         let mut admitted = Vec::with_capacity(self.texts.len());
         for text in &self.texts {
-            let tokenized = self.tokenize_text(prefix, text);
+            let tokenized = self.tokenize_text(text);
             admitted.push(tokenized.map(|tokenized| {
                 let (reply, receiver) = oneshot::channel();
                 let pending = Pending {
@@ -206,18 +195,14 @@ impl Chunk {
         (jobs, admitted)
     }
 
-    fn tokenize_text(&self, prefix: &str, text: &str) -> Result<Tokenized> {
+    fn tokenize_text(&self, text: &str) -> Result<Tokenized> {
         if self
             .deadline
             .is_some_and(|deadline| deadline <= Instant::now())
         {
             return Err(Error::timeout("inference"));
         }
-        // The library has paths that panic; one text must not take its neighbours along.
-        catch_unwind(AssertUnwindSafe(|| {
-            self.model.tokenizer.tokenize(prefix, text)
-        }))
-        .unwrap_or_else(|_| Err(Error::internal("the tokenizer panicked")))
+        self.form.tokenize(&self.model, text)
     }
 }
 

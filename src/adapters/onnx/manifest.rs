@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::manifest_file::Manifest;
 use crate::error::{Error, Result};
+use crate::model::Calibrations;
 use crate::spi::Role;
 
 const MANIFEST: &str = "model.toml";
@@ -30,6 +32,22 @@ pub enum Task {
         /// Weights at or below it are dropped.
         threshold: f32,
     },
+    /// Two texts to one raw score.
+    CrossEncoder {
+        /// What the graph gives.
+        activation: PairActivation,
+    },
+}
+
+impl Task {
+    /// The task as `model.toml` names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Task::Dense { .. } => "dense",
+            Task::Sparse { .. } => "sparse",
+            Task::CrossEncoder { .. } => "cross-encoder",
+        }
+    }
 }
 
 /// How token vectors become one vector.
@@ -52,6 +70,16 @@ pub enum SparseActivation {
     Log1pRelu,
 }
 
+/// What a cross-encoder's graph gives. A logit is what everything else works with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairActivation {
+    /// The graph gives a logit, to which a sigmoid would give a probability.
+    Sigmoid,
+    /// The graph gives a probability; the logit is its log-odds.
+    InGraph,
+}
+
 /// A model folder whose manifest was read and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFolder {
@@ -66,6 +94,7 @@ pub struct ModelFolder {
     licence: String,
     source: String,
     batch_invariant: bool,
+    calibrations: Calibrations,
 }
 
 impl ModelFolder {
@@ -93,7 +122,30 @@ impl ModelFolder {
         let wrong = |problem: String| invalid(format!("has a bad {}: {problem}", path.display()));
         let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
         let manifest: Manifest = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        manifest.into_folder(folder, id).map_err(wrong)
+        Self::checked(manifest, folder, id).map_err(wrong)
+    }
+
+    fn checked(manifest: Manifest, folder: PathBuf, id: &str) -> Result<Self, String> {
+        if manifest.id != id {
+            return Err(format!(
+                "id is {:?}, the folder's name is {id:?}",
+                manifest.id
+            ));
+        }
+        Ok(Self {
+            folder,
+            task: manifest.task()?,
+            calibrations: manifest.calibrations()?,
+            id: manifest.id,
+            dimension: manifest.dimension,
+            max_tokens: manifest.max_tokens,
+            query_prefix: manifest.query_prefix,
+            document_prefix: manifest.document_prefix,
+            output: manifest.output,
+            licence: manifest.licence,
+            source: manifest.source,
+            batch_invariant: manifest.batch_invariant,
+        })
     }
 
     /// The model's id, which is the folder's name.
@@ -106,7 +158,7 @@ impl ModelFolder {
         self.task
     }
 
-    /// Width of the output: dense dimension or vocabulary size.
+    /// Width of the output: dense dimension, vocabulary size, 1 for a score.
     pub fn dimension(&self) -> u32 {
         self.dimension
     }
@@ -144,6 +196,11 @@ impl ModelFolder {
         self.batch_invariant
     }
 
+    /// How a cross-encoder's raw outputs are read; conservative guesses where its manifest has no measured ones.
+    pub fn calibrations(&self) -> &Calibrations {
+        &self.calibrations
+    }
+
     pub(super) fn graph(&self) -> PathBuf {
         self.folder.join(GRAPH)
     }
@@ -161,104 +218,6 @@ impl ModelFolder {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Manifest {
-    id: String,
-    task: TaskName,
-    dimension: u32,
-    max_tokens: u32,
-    pooling: Pooling,
-    normalized: bool,
-    #[serde(default)]
-    query_prefix: String,
-    #[serde(default)]
-    document_prefix: String,
-    output: String,
-    licence: String,
-    source: String,
-    batch_invariant: bool,
-    sparse: Option<SparseTable>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum TaskName {
-    Dense,
-    Sparse,
-    CrossEncoder,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Pooling {
-    Mean,
-    Cls,
-    Max,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SparseTable {
-    activation: SparseActivation,
-    threshold: f32,
-}
-
-impl Manifest {
-    fn into_folder(self, folder: PathBuf, id: &str) -> Result<ModelFolder, String> {
-        if self.id != id {
-            return Err(format!("id is {:?}, the folder's name is {id:?}", self.id));
-        }
-        if self.dimension == 0 || self.max_tokens == 0 {
-            return Err("dimension and max_tokens must be at least 1".into());
-        }
-        let task = self.task()?;
-        Ok(ModelFolder {
-            folder,
-            id: self.id,
-            task,
-            dimension: self.dimension,
-            max_tokens: self.max_tokens,
-            query_prefix: self.query_prefix,
-            document_prefix: self.document_prefix,
-            output: self.output,
-            licence: self.licence,
-            source: self.source,
-            batch_invariant: self.batch_invariant,
-        })
-    }
-
-    fn task(&self) -> Result<Task, String> {
-        match (&self.task, self.pooling, &self.sparse) {
-            (TaskName::Dense, Pooling::Mean, None) => Ok(self.dense(DensePooling::Mean)),
-            (TaskName::Dense, Pooling::Cls, None) => Ok(self.dense(DensePooling::Cls)),
-            (TaskName::Dense, Pooling::Max, None) => {
-                Err("pooling of a dense model is \"mean\" or \"cls\"".into())
-            }
-            (TaskName::Dense, _, Some(_)) => Err("a dense model has no [sparse] table".into()),
-            (TaskName::Sparse, Pooling::Max, Some(sparse)) => {
-                if !(sparse.threshold.is_finite() && sparse.threshold >= 0.0) {
-                    return Err("sparse.threshold must be 0 or above".into());
-                }
-                Ok(Task::Sparse {
-                    activation: sparse.activation,
-                    threshold: sparse.threshold,
-                })
-            }
-            (TaskName::Sparse, _, Some(_)) => Err("pooling of a sparse model is \"max\"".into()),
-            (TaskName::Sparse, _, None) => Err("a sparse model needs a [sparse] table".into()),
-            (TaskName::CrossEncoder, ..) => Err("this version can't run a cross-encoder".into()),
-        }
-    }
-
-    fn dense(&self, pooling: DensePooling) -> Task {
-        Task::Dense {
-            pooling,
-            normalized: self.normalized,
-        }
-    }
-}
-
 fn invalid(problem: String) -> Error {
     Error::invalid_field("models.dir", problem)
 }
@@ -266,6 +225,7 @@ fn invalid(problem: String) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{CorpusName, CorpusRef, TenantId};
 
     const DENSE: &str = r#"
 id = "m"
@@ -279,6 +239,19 @@ output = "embedding"
 licence = "MIT"
 source = "made by a test"
 batch_invariant = true
+"#;
+
+    const PAIR: &str = r#"
+id = "m"
+task = "cross-encoder"
+dimension = 1
+max_tokens = 16
+output = "logits"
+licence = "MIT"
+source = "made by a test"
+batch_invariant = true
+[cross_encoder]
+activation = "sigmoid"
 "#;
 
     fn open(manifest: &str) -> Result<ModelFolder> {
@@ -307,6 +280,22 @@ batch_invariant = true
     }
 
     #[test]
+    fn a_cross_encoder_is_read_with_its_calibrations() {
+        let corpus = CorpusRef::new(
+            TenantId::mint("acme").unwrap(),
+            CorpusName::new("docs").unwrap(),
+        );
+        let folder = open(PAIR).unwrap();
+        let activation = PairActivation::Sigmoid;
+        assert_eq!(folder.task(), Task::CrossEncoder { activation });
+        assert!(!folder.calibrations().of(&corpus).is_measured());
+        let table =
+            "[calibration]\nid = \"c1\"\nscale = 2\nshift = -1.5\ncorrect = 0.7\nincorrect = 0.2\n";
+        let folder = open(&format!("{PAIR}{table}")).unwrap();
+        assert_eq!(folder.calibrations().of(&corpus).id, "c1");
+    }
+
+    #[test]
     fn a_bad_manifest_is_refused_and_says_why() {
         let sparse = DENSE.replace("\"dense\"", "\"sparse\"");
         let cases = [
@@ -331,8 +320,38 @@ batch_invariant = true
                 "is \"max\"",
             ),
             (
+                DENSE.replace("pooling = \"mean\"\n", ""),
+                "needs pooling and normalized",
+            ),
+            (
                 DENSE.replace("\"dense\"", "\"cross-encoder\""),
-                "cross-encoder",
+                "needs a [cross_encoder]",
+            ),
+            (format!("{PAIR}colour = 1"), "unknown field `colour`"),
+            (
+                PAIR.replace("dimension = 1", "dimension = 2"),
+                "dimension of a cross-encoder is 1",
+            ),
+            (
+                format!("pooling = \"cls\"\n{PAIR}"),
+                "no pooling, normalized",
+            ),
+            (PAIR.replace("sigmoid", "softmax"), "unknown variant"),
+            (
+                format!("{PAIR}[sparse]\nactivation = \"in-graph\"\nthreshold = 0.0"),
+                "or [sparse]",
+            ),
+            (
+                format!("{DENSE}[cross_encoder]\nactivation = \"sigmoid\""),
+                "only a cross-encoder",
+            ),
+            (
+                format!("{DENSE}[calibration]\nid = \"c\""),
+                "only a cross-encoder",
+            ),
+            (
+                format!("{PAIR}[calibration]\nid = \"c\""),
+                "missing field `scale`",
             ),
         ];
         for (manifest, expected) in cases {

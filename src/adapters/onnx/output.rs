@@ -2,21 +2,28 @@
 //!
 //! Pure functions over slices. Must not know ONNX Runtime or queues.
 
-use super::manifest::{DensePooling, SparseActivation, Task};
+use super::manifest::{DensePooling, PairActivation, SparseActivation, Task};
 use crate::error::{Error, Result};
 use crate::model::SparseVector;
 
 /// How far from 1 the length of a vector may be that the graph normalised.
 const LENGTH_TOLERANCE: f32 = 1e-3;
 
-/// One text's result.
+/// One input's result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Output {
     Dense(Vec<f32>),
     Sparse(SparseVector),
+    /// A pair's raw score.
+    Logit(f32),
 }
 
-/// A graph's output: `[batch, dim]`, or `[batch, tokens, dim]` when the graph doesn't pool.
+/// A model's output follows its task, and ports are made by task.
+pub(super) fn wrong_task() -> Error {
+    Error::internal("a model gave another task's output")
+}
+
+/// A graph's output: `[batch, dim]`, or `[batch, tokens, dim]` when the graph doesn't pool; of pairs also `[batch]`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputTensor<'a> {
     pub(super) shape: &'a [i64],
@@ -35,9 +42,11 @@ pub(super) fn read(
 ) -> Result<Vec<Result<Output>>> {
     let batch = lengths.len();
     let longest = lengths.iter().copied().max().unwrap_or(0);
+    let is_pair = matches!(task, Task::CrossEncoder { .. });
     let pooled = match *tensor.shape {
+        [b] if is_pair && fits(b, batch) => true,
         [b, d] if fits(b, batch) && fits(d, dimension) => true,
-        [b, t, d] if fits(b, batch) && fits(t, longest) && fits(d, dimension) => false,
+        [b, t, d] if !is_pair && fits(b, batch) && fits(t, longest) && fits(d, dimension) => false,
         _ => {
             return Err(Error::internal(
                 "the model's output has an unexpected shape",
@@ -81,6 +90,7 @@ fn read_text(task: Task, dimension: usize, vectors: &[f32]) -> Result<Output> {
             let scores = pool_max(dimension, vectors);
             Ok(Output::Sparse(sparse(scores, activation, threshold)))
         }
+        Task::CrossEncoder { activation } => logit(vectors[0], activation).map(Output::Logit),
     }
 }
 
@@ -151,6 +161,21 @@ fn sparse(scores: Vec<f32>, activation: SparseActivation, threshold: f32) -> Spa
     vector
 }
 
+/// A probability's logit is its log-odds, ln(p / (1 − p)). The ends have none, so they count as the nearest numbers
+/// within, which keeps the order: from −87.3 to 16.6.
+fn logit(value: f32, activation: PairActivation) -> Result<f32> {
+    match activation {
+        PairActivation::Sigmoid => Ok(value),
+        PairActivation::InGraph if !(0.0..=1.0).contains(&value) => Err(Error::internal(
+            "the model's output isn't a probability as its manifest says",
+        )),
+        PairActivation::InGraph => {
+            let p = f64::from(value.clamp(f32::MIN_POSITIVE, 1.0f32.next_down()));
+            Ok((p / (1.0 - p)).ln() as f32)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +193,22 @@ mod tests {
         activation: SparseActivation::Log1pRelu,
         threshold: 0.0,
     };
+
+    const LOGIT: Task = Task::CrossEncoder {
+        activation: PairActivation::Sigmoid,
+    };
+    const PROBABILITY: Task = Task::CrossEncoder {
+        activation: PairActivation::InGraph,
+    };
+
+    fn logits(task: Task, shape: &[i64], data: &[f32]) -> Vec<Result<f32>> {
+        let read = read(task, 1, &vec![3; data.len()], tensor(shape, data)).unwrap();
+        let logit = |output| match output {
+            Output::Logit(logit) => logit,
+            other => panic!("no logit: {other:?}"),
+        };
+        read.into_iter().map(|pair| pair.map(logit)).collect()
+    }
 
     fn tensor<'a>(shape: &'a [i64], data: &'a [f32]) -> OutputTensor<'a> {
         OutputTensor { shape, data }
@@ -230,5 +271,31 @@ mod tests {
         for shape in [&[2, 3][..], &[1, 2], &[2, 7, 2], &[4], &[-1, 2]] {
             assert!(read(MEAN, 2, &[1, 2], tensor(shape, &[0.0; 4])).is_err());
         }
+    }
+
+    #[test]
+    fn a_logit_is_read_with_one_axis_or_two_and_a_bad_one_fails_alone() {
+        for shape in [&[3, 1][..], &[3]] {
+            let read = logits(LOGIT, shape, &[-1.5, f32::NAN, 7.25]);
+            assert_eq!(*read[0].as_ref().unwrap(), -1.5);
+            assert_eq!(read[1].as_ref().unwrap_err().kind(), ErrorKind::Internal);
+            assert_eq!(*read[2].as_ref().unwrap(), 7.25);
+        }
+        for shape in [&[1, 3, 1][..], &[1, 1, 3], &[1, 3], &[3, 2], &[2, 1], &[2]] {
+            assert!(read(LOGIT, 1, &[3; 3], tensor(shape, &[0.0; 3])).is_err());
+        }
+    }
+
+    #[test]
+    fn a_probability_becomes_its_log_odds_finite_and_in_order() {
+        let rising = [0.0, 1e-30, 1e-9, 0.25, 0.5, 0.75, 0.999_999, 1.0];
+        let read = logits(PROBABILITY, &[8, 1], &rising);
+        let read: Vec<f32> = read.into_iter().map(Result::unwrap).collect();
+        assert!(read.iter().all(|logit| logit.is_finite()), "{read:?}");
+        assert!(read.is_sorted_by(|a, b| a < b), "{read:?}");
+        assert_eq!(read[4], 0.0);
+        assert!((read[5] - 3.0f32.ln()).abs() < 1e-6 && (read[3] + read[5]).abs() < 1e-6);
+        let read = logits(PROBABILITY, &[3], &[-0.1, 0.5, 1.1]);
+        assert!(read[0].is_err() && read[1].is_ok() && read[2].is_err());
     }
 }

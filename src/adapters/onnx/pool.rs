@@ -7,10 +7,13 @@ use std::thread::JoinHandle;
 
 use tokio::sync::watch;
 
+use super::call::LoadedModel;
+use super::cross_encoder::OnnxCrossEncoder;
 use super::encoders::{OnnxDenseEncoder, OnnxSparseEncoder, OnnxTokenCounter};
 use super::engine::{Engine, OrtEngine};
-use super::intake::{Intake, LoadedModel};
+use super::intake::Intake;
 use super::manifest::{ModelFolder, Task};
+use super::pool_config::{InferenceConfig, available_threads, check};
 use super::runtime::OnnxRuntime;
 use super::scheduler::{BatchLimits, Scheduler, draining};
 use super::stats::{Counters, InferenceStats};
@@ -18,31 +21,6 @@ use super::tokenize::TextTokenizer;
 use super::worker::Worker;
 use crate::error::{Error, ErrorKind, Result};
 use crate::spi::TokenCounter;
-
-/// How large the pool is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InferenceConfig {
-    /// Threads; `None` = as many as the process may use (affinity and cgroup quota). Each holds every model.
-    pub threads: Option<usize>,
-    /// Padded tokens of one model call. Bounds how long interactive work waits for bulk work.
-    pub batch_tokens: usize,
-    /// Interactive texts that may wait; beyond, a call is refused.
-    pub interactive_capacity: usize,
-    /// Bulk texts that may wait; beyond, a call waits.
-    pub bulk_capacity: usize,
-}
-
-impl Default for InferenceConfig {
-    fn default() -> Self {
-        Self {
-            threads: None,
-            // Measured: throughput is level from 128 to 1024 and lower beyond, and a call takes its tokens' time.
-            batch_tokens: 256,
-            interactive_capacity: 512,
-            bulk_capacity: 256,
-        }
-    }
-}
 
 /// The pool. Keep it for as long as its encoders are used.
 ///
@@ -137,14 +115,9 @@ impl InferencePool {
     /// # Errors
     /// `NotFound` when it isn't loaded or is no dense model.
     pub fn dense(&self, id: &str) -> Result<Arc<OnnxDenseEncoder>> {
-        let model = self.find(id)?;
-        match model.folder.task() {
-            Task::Dense { .. } => Ok(Arc::new(OnnxDenseEncoder::new(
-                Arc::clone(model),
-                Arc::clone(&self.intake),
-            ))),
-            Task::Sparse { .. } => Err(not_found(format!("model {id} is no dense model"))),
-        }
+        let model = self.of_task(id, "dense")?;
+        let intake = Arc::clone(&self.intake);
+        Ok(Arc::new(OnnxDenseEncoder::new(model, intake)))
     }
 
     /// The sparse model `id`.
@@ -152,14 +125,19 @@ impl InferencePool {
     /// # Errors
     /// `NotFound` when it isn't loaded or is no sparse model.
     pub fn sparse(&self, id: &str) -> Result<Arc<OnnxSparseEncoder>> {
-        let model = self.find(id)?;
-        match model.folder.task() {
-            Task::Sparse { .. } => Ok(Arc::new(OnnxSparseEncoder::new(
-                Arc::clone(model),
-                Arc::clone(&self.intake),
-            ))),
-            Task::Dense { .. } => Err(not_found(format!("model {id} is no sparse model"))),
-        }
+        let model = self.of_task(id, "sparse")?;
+        let intake = Arc::clone(&self.intake);
+        Ok(Arc::new(OnnxSparseEncoder::new(model, intake)))
+    }
+
+    /// The cross-encoder `id`.
+    ///
+    /// # Errors
+    /// `NotFound` when it isn't loaded or is no cross-encoder.
+    pub fn cross_encoder(&self, id: &str) -> Result<Arc<OnnxCrossEncoder>> {
+        let model = self.of_task(id, "cross-encoder")?;
+        let intake = Arc::clone(&self.intake);
+        Ok(Arc::new(OnnxCrossEncoder::new(model, intake)))
     }
 
     /// A counter of the model's tokens.
@@ -212,6 +190,18 @@ impl InferencePool {
             .ok_or_else(|| not_found(format!("model {id} isn't loaded, only {:?}", self.ids())))
     }
 
+    fn of_task(&self, id: &str, task: &str) -> Result<Arc<LoadedModel>> {
+        let model = self.find(id)?;
+        let actual = model.folder.task().name();
+        if actual == task {
+            Ok(Arc::clone(model))
+        } else {
+            Err(not_found(format!(
+                "model {id} is a {actual} model, not a {task} one"
+            )))
+        }
+    }
+
     fn ids(&self) -> Vec<&str> {
         self.models.iter().map(|model| model.folder.id()).collect()
     }
@@ -228,33 +218,6 @@ impl Drop for InferencePool {
     }
 }
 
-fn check(config: &InferenceConfig, folders: &[ModelFolder]) -> Result<()> {
-    let sizes = [
-        ("inference.threads", config.threads.unwrap_or(1)),
-        ("inference.batch_tokens", config.batch_tokens),
-        (
-            "inference.interactive_capacity",
-            config.interactive_capacity,
-        ),
-        ("inference.bulk_capacity", config.bulk_capacity),
-    ];
-    for (field, size) in sizes {
-        // The upper end is far from use, and keeps sums and semaphores in range.
-        if !(1..=1_000_000).contains(&size) {
-            return Err(Error::invalid_field(field, "must be from 1 to 1000000"));
-        }
-    }
-    for (index, folder) in folders.iter().enumerate() {
-        if folders[..index]
-            .iter()
-            .any(|other| other.id() == folder.id())
-        {
-            return Err(folder.fault("it is loaded twice"));
-        }
-    }
-    Ok(())
-}
-
 fn load_models(folders: Vec<ModelFolder>) -> Result<Vec<Arc<LoadedModel>>> {
     let loaded = folders.into_iter().enumerate().map(|(index, folder)| {
         let tokenizer = Arc::new(TextTokenizer::load(&folder)?);
@@ -268,9 +231,16 @@ fn load_models(folders: Vec<ModelFolder>) -> Result<Vec<Arc<LoadedModel>>> {
 }
 
 fn load_engine(runtime: &OnnxRuntime, model: &LoadedModel) -> Result<Box<dyn Engine>> {
-    let probe = model.tokenizer.tokenize("", "a trial run")?.input;
-    let padding = model.tokenizer.padding();
-    let engine = OrtEngine::load(runtime, &model.folder, padding, &probe)?;
+    let tokenizer = &model.tokenizer;
+    let probe = match model.folder.task() {
+        Task::Dense { .. } | Task::Sparse { .. } => tokenizer.tokenize("", "a trial run")?,
+        Task::CrossEncoder { .. } => {
+            let query = tokenizer.tokenize_query("", "a")?;
+            tokenizer.tokenize_pair(&query, "", "trial run")?
+        }
+    };
+    let padding = tokenizer.padding();
+    let engine = OrtEngine::load(runtime, &model.folder, padding, &probe.input)?;
     Ok(Box::new(engine))
 }
 
@@ -283,11 +253,6 @@ fn limits(folder: &ModelFolder, config: &InferenceConfig) -> BatchLimits {
             1
         },
     }
-}
-
-/// What the process may use: honours affinity and the cgroup's quota, unlike ONNX Runtime's own default.
-fn available_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn not_found(problem: String) -> Error {

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use tokenizers::Tokenizer;
 
-use super::manifest::ModelFolder;
+use super::framing::{Framing, PairFraming};
+use super::manifest::{ModelFolder, Task};
 use crate::error::{Error, Result};
 
 /// Texts are tokenised in pieces of about this many bytes: the library needs some hundred bytes of memory for each
@@ -44,10 +45,9 @@ pub(super) struct Tokenized {
 /// A model's tokenizer, without padding and truncation of its own.
 pub(super) struct TextTokenizer {
     tokenizer: Tokenizer,
-    /// Special tokens before the text.
-    before: Vec<u32>,
-    /// Special tokens after the text.
-    after: Vec<u32>,
+    framing: Framing,
+    /// Only for models that take pairs.
+    pair: Option<PairFraming>,
     unknown: Option<u32>,
     padding: u32,
     /// Longest input, special tokens included.
@@ -69,10 +69,18 @@ impl TextTokenizer {
         tokenizer
             .with_truncation(None)
             .map_err(|error| wrong(format!("keeps its truncation: {error}")))?;
-        let (before, after) = framing(&tokenizer)
-            .ok_or_else(|| wrong("frames a text in a way this program doesn't know".into()))?;
+        // "[SEP]" in a text is five letters that somebody wrote, not the end of a segment.
+        tokenizer.set_encode_special_tokens(true);
+        let strange = || wrong("frames texts in a way this program doesn't know".into());
+        let framing = Framing::probe(&tokenizer).ok_or_else(strange)?;
+        let pair = match folder.task() {
+            Task::CrossEncoder { .. } => Some(PairFraming::probe(&tokenizer).ok_or_else(strange)?),
+            Task::Dense { .. } | Task::Sparse { .. } => None,
+        };
         let max_tokens = folder.max_tokens() as usize;
-        if before.len() + after.len() >= max_tokens {
+        // Room for a token of each text.
+        let least = pair.as_ref().map_or(1, |pair| pair.len() + 2);
+        if least.max(framing.len() + 1) > max_tokens {
             return Err(wrong(
                 "adds more special tokens than max_tokens allows".into(),
             ));
@@ -82,8 +90,8 @@ impl TextTokenizer {
             .find_map(|token| tokenizer.token_to_id(token));
         Ok(Self {
             tokenizer,
-            before,
-            after,
+            framing,
+            pair,
             unknown,
             padding,
             max_tokens,
@@ -97,7 +105,7 @@ impl TextTokenizer {
 
     /// Special tokens added to one text.
     pub(super) fn special_tokens(&self) -> usize {
-        self.before.len() + self.after.len()
+        self.framing.len()
     }
 
     /// Keeps the first tokens that fit and counts the rest.
@@ -105,26 +113,93 @@ impl TextTokenizer {
     /// # Errors
     /// `Internal` when the tokenizer refuses the text.
     pub(super) fn tokenize(&self, prefix: &str, text: &str) -> Result<Tokenized> {
+        let mut ids = self.framing.before.clone();
         let room = self.max_tokens - self.special_tokens();
-        let mut ids = Vec::with_capacity(self.max_tokens.min(self.special_tokens() + text.len()));
-        ids.extend_from_slice(&self.before);
-        let mut total = 0;
+        let truncated = self.append(&mut ids, prefix, text, room, |_| true)?;
+        ids.extend_from_slice(&self.framing.after);
+        let second = ids.len();
+        Ok(self.tokenized(ids, second, truncated))
+    }
+
+    /// The query's tokens for [`Self::tokenize_pair`], cut where no document would fit any more.
+    ///
+    /// # Errors
+    /// `Internal` when the tokenizer refuses the text or the model takes no pairs.
+    pub(super) fn tokenize_query(&self, prefix: &str, query: &str) -> Result<Vec<u32>> {
+        let pair = self.pair()?;
+        let mut ids = Vec::new();
+        let room = self.max_tokens - pair.len();
+        self.append(&mut ids, prefix, query, room, |id| !pair.contains(id))?;
+        Ok(ids)
+    }
+
+    /// Frames a query and a document, of which it keeps the first tokens that fit and counts the rest.
+    ///
+    /// # Errors
+    /// `InvalidField` on `query` when it leaves no room for a token of a document; `Internal` as above.
+    pub(super) fn tokenize_pair(
+        &self,
+        query: &[u32],
+        prefix: &str,
+        document: &str,
+    ) -> Result<Tokenized> {
+        let pair = self.pair()?;
+        let room = self.max_tokens.saturating_sub(pair.len() + query.len());
+        if room == 0 {
+            return Err(Error::invalid_field(
+                "query",
+                format!(
+                    "is too long for the cross-encoder, which takes {} tokens with the document",
+                    self.max_tokens
+                ),
+            ));
+        }
+        let mut ids = [&pair.before, query, &pair.between].concat();
+        let between = ids.len() - pair.between.len();
+        // Some vocabularies can spell a special token out of plain text; in a pair it would look like a boundary.
+        let truncated = self.append(&mut ids, prefix, document, room, |id| !pair.contains(id))?;
+        ids.extend_from_slice(&pair.after);
+        let second = pair
+            .first_type
+            .map_or(ids.len(), |of_between| between + of_between);
+        Ok(self.tokenized(ids, second, truncated))
+    }
+
+    fn pair(&self) -> Result<&PairFraming> {
+        let pair = self.pair.as_ref();
+        pair.ok_or_else(|| Error::internal("the model takes no pairs"))
+    }
+
+    /// Appends the first `room` tokens of those to keep; how many there were beyond.
+    fn append(
+        &self,
+        ids: &mut Vec<u32>,
+        prefix: &str,
+        text: &str,
+        room: usize,
+        keep: impl Fn(u32) -> bool,
+    ) -> Result<usize> {
+        let end = ids.len() + room;
+        let mut beyond = 0;
         self.for_each_piece(prefix, text, |piece| {
-            total += piece.len();
-            let kept = ids.len() - self.before.len();
-            ids.extend(piece.iter().take(room - kept));
+            for &id in piece.iter().filter(|&&id| keep(id)) {
+                if ids.len() < end {
+                    ids.push(id);
+                } else {
+                    beyond += 1;
+                }
+            }
         })?;
+        Ok(beyond)
+    }
+
+    fn tokenized(&self, ids: Vec<u32>, second: usize, truncated: usize) -> Tokenized {
         let unknown = ids.iter().filter(|&&id| Some(id) == self.unknown).count();
-        let kept = ids.len() - self.before.len();
-        ids.extend_from_slice(&self.after);
-        Ok(Tokenized {
-            truncated: count_u32(total - kept),
+        Tokenized {
+            truncated: count_u32(truncated),
             unknown: count_u32(unknown),
-            input: TokenIds {
-                second: ids.len(),
-                ids,
-            },
-        })
+            input: TokenIds { ids, second },
+        }
     }
 
     /// Counts the text's tokens, special tokens excluded.
@@ -166,19 +241,6 @@ impl std::fmt::Debug for TextTokenizer {
             .field("max_tokens", &self.max_tokens)
             .finish_non_exhaustive()
     }
-}
-
-/// The special tokens around a single text, learned from a probe so that any post-processor will do.
-fn framing(tokenizer: &Tokenizer) -> Option<(Vec<u32>, Vec<u32>)> {
-    let bare = tokenizer.encode_fast("a", false).ok()?;
-    let framed = tokenizer.encode_fast("a", true).ok()?;
-    let (bare, framed) = (bare.get_ids(), framed.get_ids());
-    if bare.is_empty() {
-        return None;
-    }
-    let start = framed.windows(bare.len()).position(|ids| ids == bare)?;
-    let end = start + bare.len();
-    Some((framed[..start].to_vec(), framed[end..].to_vec()))
 }
 
 /// Cuts before white space only: no vocabulary of words or word pieces has tokens across it, so the pieces' tokens
@@ -232,5 +294,133 @@ mod tests {
         assert!(pieces(&word.repeat(30_000)).count() > 5);
         assert_eq!(pieces(&"é".repeat(100_000)).count(), 1);
         assert_eq!(pieces("").count(), 1);
+    }
+
+    /// A tokenizer file as a model's folder holds it.
+    fn load(tokenizer: &str, keys: &str) -> Result<TextTokenizer> {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("m");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("model.onnx"), "").unwrap();
+        std::fs::write(folder.join("tokenizer.json"), tokenizer).unwrap();
+        let manifest = format!(
+            "id = \"m\"\ndimension = 1\noutput = \"o\"\nlicence = \"\"\nsource = \"\"\nbatch_invariant = true\n{keys}"
+        );
+        std::fs::write(folder.join("model.toml"), manifest).unwrap();
+        TextTokenizer::load(&ModelFolder::open(dir.path(), "m").unwrap())
+    }
+
+    fn pair_keys(max_tokens: usize) -> String {
+        format!(
+            "task = \"cross-encoder\"\nmax_tokens = {max_tokens}\n[cross_encoder]\nactivation = \"sigmoid\""
+        )
+    }
+
+    fn bert(max_tokens: usize) -> TextTokenizer {
+        load(BERT, &pair_keys(max_tokens)).unwrap()
+    }
+
+    const BERT: &str = include_str!("../../../tests/fixtures/tiny-cross-encoder/tokenizer.json");
+    const EXPECTED: &str = include_str!("../../../tests/fixtures/tiny-cross-encoder/expected.json");
+
+    /// RoBERTa's frame over a vocabulary that can spell its special tokens.
+    const ROBERTA: &str = r#"{
+        "version": "1.0", "normalizer": null, "decoder": null, "truncation": null, "padding": null,
+        "added_tokens": [
+            {"id": 0, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true},
+            {"id": 2, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
+        ],
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
+        "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": true, "add_prefix_space": false},
+        "model": {"type": "Unigram", "unk_id": 3, "vocab": [["<s>", 0.0], ["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], ["▁", -2.0], ["a", -3.0], ["b", -3.0]]}
+    }"#;
+
+    #[test]
+    fn pairs_have_the_references_ids_types_and_losses() {
+        let tokenizer = bert(128);
+        let expected: serde_json::Value = serde_json::from_str(EXPECTED).unwrap();
+        for case in expected["cases"].as_array().unwrap() {
+            let query = tokenizer.tokenize_query("", case["query"].as_str().unwrap());
+            let document = case["document"].as_str().unwrap();
+            let pair = tokenizer
+                .tokenize_pair(&query.unwrap(), "", document)
+                .unwrap();
+            let ids: Vec<u32> = serde_json::from_value(case["ids"].clone()).unwrap();
+            assert_eq!(pair.input.ids, ids, "{}", case["name"]);
+            assert_eq!(pair.input.second as u64, case["second"], "{}", case["name"]);
+            assert_eq!(pair.truncated, case["truncated_tokens"], "{}", case["name"]);
+        }
+    }
+
+    #[test]
+    fn prefixes_belong_to_their_side() {
+        let tokenizer = bert(64);
+        let query = tokenizer.tokenize_query("query ", "lift").unwrap();
+        let with = tokenizer.tokenize_pair(&query, "text ", "wing").unwrap();
+        let query = tokenizer.tokenize_query("", "query lift").unwrap();
+        let without = tokenizer.tokenize_pair(&query, "", "text wing").unwrap();
+        assert_eq!(with, without);
+        assert_eq!((with.input.len(), with.input.second), (7, 4));
+    }
+
+    #[test]
+    fn a_query_needs_room_for_a_token_of_the_document() {
+        let tokenizer = bert(8);
+        let fits = tokenizer.tokenize_query("", "a a a a").unwrap();
+        let pair = tokenizer.tokenize_pair(&fits, "", "wing wing").unwrap();
+        assert_eq!((pair.input.len(), pair.truncated), (8, 1));
+        for query in ["a a a a a", &"a ".repeat(9_000)] {
+            let query = tokenizer.tokenize_query("", query).unwrap();
+            assert_eq!(query.len(), 5, "what can't be used is not kept");
+            for document in ["wing", ""] {
+                let error = tokenizer.tokenize_pair(&query, "", document).unwrap_err();
+                assert_eq!(error.field(), Some("query"));
+            }
+        }
+        assert!(load(BERT, &pair_keys(4)).is_err(), "no room for two texts");
+    }
+
+    #[test]
+    fn a_frame_without_token_types_is_learned_too() {
+        let tokenizer = load(ROBERTA, &pair_keys(16)).unwrap();
+        let query = tokenizer.tokenize_query("", "a").unwrap();
+        let pair = tokenizer.tokenize_pair(&query, "", "b").unwrap();
+        assert_eq!(pair.input.ids, [0, 4, 5, 2, 2, 4, 6, 2]);
+        assert_eq!(pair.input.second, 8);
+    }
+
+    #[test]
+    fn spelled_special_tokens_are_text_and_no_boundary() {
+        let tokenizer = bert(64);
+        let single = tokenizer.tokenize("", "lift [SEP] wing [CLS]").unwrap();
+        let count = |ids: &[u32], id| ids.iter().filter(|&&other| other == id).count();
+        let [cls, sep] = ["[CLS]", "[SEP]"].map(|t| tokenizer.tokenizer.token_to_id(t).unwrap());
+        assert_eq!(
+            (count(&single.input.ids, cls), count(&single.input.ids, sep)),
+            (1, 1)
+        );
+        let query = tokenizer.tokenize_query("", "lift [SEP]").unwrap();
+        let pair = tokenizer
+            .tokenize_pair(&query, "", "[SEP] wing [CLS][SEP]")
+            .unwrap();
+        assert_eq!(
+            (count(&pair.input.ids, cls), count(&pair.input.ids, sep)),
+            (1, 2)
+        );
+
+        let tokenizer = load(ROBERTA, &pair_keys(32)).unwrap();
+        let spelled = tokenizer.tokenizer.encode_fast("a</s>", false).unwrap();
+        assert!(
+            spelled.get_ids().contains(&2),
+            "this vocabulary needs the filter"
+        );
+        let query = tokenizer.tokenize_query("", "a</s>").unwrap();
+        let pair = tokenizer
+            .tokenize_pair(&query, "", "</s>b<s> </s>")
+            .unwrap();
+        assert_eq!(
+            (count(&pair.input.ids, 0), count(&pair.input.ids, 2)),
+            (1, 3)
+        );
     }
 }
