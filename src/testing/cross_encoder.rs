@@ -31,7 +31,7 @@ fn info(id: &str, max_tokens: u32) -> CrossEncoderInfo {
     }
 }
 
-/// Cuts documents to the model's length and scores them; `logit` gets what is left as words, and the texts' position.
+/// Cuts documents to the model's length and scores them: `logit` gets the query's and the document's words, and the document's position.
 fn score(
     info: &CrossEncoderInfo,
     request: &PairScoring,

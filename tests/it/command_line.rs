@@ -248,8 +248,23 @@ fn models_are_listed() {
         (0, true),
         "{out}"
     );
+    let pair = find("minilm-pair");
+    assert_eq!(
+        (&pair["task"], &pair["inUse"]),
+        (&"cross-encoder".into(), &false.into())
+    );
     let (code, out, err) = run(base().args(["models", "verify"]));
     assert_eq!((code, out.matches(": ok").count()), (0, 2), "{out}{err}");
+    let with_pairs = || {
+        let mut command = base();
+        command.env("RAGBUS__MODELS__CROSS_ENCODER", "minilm-pair");
+        command
+    };
+    let (code, out, err) = run(with_pairs().args(["models", "verify"]));
+    assert_eq!((code, out.matches(": ok").count()), (0, 3), "{out}{err}");
+    let (_, out, _) = run(with_pairs().args(["models", "list", "--json"]));
+    let pair = lines(&out).into_iter().find(|m| m["id"] == "minilm-pair");
+    assert_eq!(pair.expect("listed")["inUse"], true);
     let (code, _, err) = run(base()
         .args(["models", "list"])
         .env("RAGBUS__MODELS__DIR", "/nowhere"));

@@ -37,6 +37,8 @@ pub(super) struct PairFraming {
     pub(super) after: Vec<u32>,
     /// How many of `between` still have token type 0; `None` when there is no type 1 at all.
     pub(super) first_type: Option<usize>,
+    /// The frame's special tokens, without words that a template may put between the texts.
+    boundaries: Vec<u32>,
 }
 
 impl PairFraming {
@@ -49,10 +51,22 @@ impl PairFraming {
         let start = find(ids, &query, 0)?;
         let query_end = start + query.len();
         let document_start = find(ids, &document, query_end)?;
+        let (before, between) = (&ids[..start], &ids[query_end..document_start]);
+        let after = &ids[document_start + document.len()..];
+        let specials = tokenizer.get_added_vocabulary();
+        let is_special = |id: &u32| {
+            let token = tokenizer.id_to_token(*id);
+            token.is_some_and(|token| specials.is_special_token(&token))
+        };
         Some(Self {
-            before: ids[..start].to_vec(),
-            between: ids[query_end..document_start].to_vec(),
-            after: ids[document_start + document.len()..].to_vec(),
+            boundaries: [before, between, after]
+                .concat()
+                .into_iter()
+                .filter(is_special)
+                .collect(),
+            before: before.to_vec(),
+            between: between.to_vec(),
+            after: after.to_vec(),
             first_type: match first_of_type_one(&framed)? {
                 second if second == ids.len() => None,
                 second if second > document_start => return None,
@@ -65,11 +79,9 @@ impl PairFraming {
         self.before.len() + self.between.len() + self.after.len()
     }
 
-    /// Whether the id is one of the frame's.
-    pub(super) fn contains(&self, id: u32) -> bool {
-        [&self.before, &self.between, &self.after]
-            .iter()
-            .any(|ids| ids.contains(&id))
+    /// Whether the id would look like a boundary of the pair.
+    pub(super) fn is_boundary(&self, id: u32) -> bool {
+        self.boundaries.contains(&id)
     }
 }
 

@@ -69,7 +69,8 @@ impl TextTokenizer {
         tokenizer
             .with_truncation(None)
             .map_err(|error| wrong(format!("keeps its truncation: {error}")))?;
-        // "[SEP]" in a text is five letters that somebody wrote, not the end of a segment.
+        // "[SEP]" in a text is what somebody wrote, not the end of a segment: it gets the tokens of its characters.
+        // Frames are ours, so no special token has to be found in a text.
         tokenizer.set_encode_special_tokens(true);
         let strange = || wrong("frames texts in a way this program doesn't know".into());
         let framing = Framing::probe(&tokenizer).ok_or_else(strange)?;
@@ -129,7 +130,7 @@ impl TextTokenizer {
         let pair = self.pair()?;
         let mut ids = Vec::new();
         let room = self.max_tokens - pair.len();
-        self.append(&mut ids, prefix, query, room, |id| !pair.contains(id))?;
+        self.append(&mut ids, prefix, query, room, |id| !pair.is_boundary(id))?;
         Ok(ids)
     }
 
@@ -156,8 +157,10 @@ impl TextTokenizer {
         }
         let mut ids = [&pair.before, query, &pair.between].concat();
         let between = ids.len() - pair.between.len();
-        // Some vocabularies can spell a special token out of plain text; in a pair it would look like a boundary.
-        let truncated = self.append(&mut ids, prefix, document, room, |id| !pair.contains(id))?;
+        // Some vocabularies (Unigram) hold special tokens as words, so that a text can still spell one, and in a pair
+        // it would look like a boundary. It is left out.
+        let truncated =
+            self.append(&mut ids, prefix, document, room, |id| !pair.is_boundary(id))?;
         ids.extend_from_slice(&pair.after);
         let second = pair
             .first_type
