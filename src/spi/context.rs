@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::hash::Hash;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -142,6 +141,9 @@ pub type ChunkVersion = (ChunkId, u64);
 /// Raw scores of chunks against one query text by one model.
 pub type PairScores = HashMap<ChunkVersion, f32>;
 
+/// What is shared under a key: (model, text).
+type Cells<C> = Mutex<HashMap<(String, String), Arc<C>>>;
+
 /// Texts that were encoded and pairs that were scored, so that nothing is computed twice in a request.
 #[derive(Debug, Default)]
 pub struct RequestMemo {
@@ -149,7 +151,7 @@ pub struct RequestMemo {
     pub dense: Memo<Encoded<Vec<f32>>>,
     /// Sparse vectors by (model, text).
     pub sparse: Memo<Encoded<SparseVector>>,
-    scores: Mutex<HashMap<(String, String), Arc<tokio::sync::Mutex<PairScores>>>>,
+    scores: Cells<tokio::sync::Mutex<PairScores>>,
 }
 
 impl RequestMemo {
@@ -163,7 +165,7 @@ impl RequestMemo {
 /// Values by (model, text), each computed once.
 #[derive(Debug)]
 pub struct Memo<V> {
-    cells: Mutex<HashMap<(String, String), Arc<OnceCell<V>>>>,
+    cells: Cells<OnceCell<V>>,
 }
 
 impl<V> Default for Memo<V> {
@@ -201,7 +203,7 @@ impl<V: Clone> Memo<V> {
     }
 }
 
-fn cell<K: Eq + Hash, C: Default>(cells: &Mutex<HashMap<K, Arc<C>>>, key: K) -> Arc<C> {
+fn cell<C: Default>(cells: &Cells<C>, key: (String, String)) -> Arc<C> {
     let mut cells = cells.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(cells.entry(key).or_default())
 }
