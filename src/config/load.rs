@@ -10,7 +10,12 @@ use crate::error::{Error, ErrorKind, Result};
 
 const DEFAULTS: &str = include_str!("default.toml");
 const PREFIX: &str = "RAGBUS";
-const LISTS: [&str; 3] = ["nats.reply_prefixes", "worker.roles", "retrieval.legs"];
+const LISTS: [&str; 4] = [
+    "nats.reply_prefixes",
+    "worker.roles",
+    "retrieval.legs",
+    "retrieval.languages",
+];
 
 /// What flags set, strongest of all; `(key, value)`.
 #[derive(Debug, Clone, Default)]

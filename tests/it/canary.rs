@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::chat_server::{ChatServer, Mood};
 use crate::harness::*;
 
 const CANARY: &str = "zyxwcanary";
@@ -55,6 +56,14 @@ fn questions() -> Vec<Value> {
             json!({ "range": { "field": "secret", "gte": mark("range") } }),
         ),
         with("options", json!({ "corrective": mark("mode") })),
+        with(
+            "options",
+            json!({ "expansion": { "strategy": "HYDE" }, "corrective": "FILTER", "rerank": true }),
+        ),
+        with(
+            "options",
+            json!({ "expansion": { "strategy": "STEP_BACK" }, "require": ["expansion"] }),
+        ),
         with("query", json!([mark("array")])),
         with("query", json!(mark("long").repeat(1_000))),
         json!({ "corpus": "nowhere", "query": query }),
@@ -63,7 +72,17 @@ fn questions() -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s6_no_canary_in_logs_errors_or_metrics() {
-    let service = Service::with(|s| s.env("RAGBUS_LOG", "debug")).await;
+    // A language model that throws the question back in an error.
+    let quoted = format!("no answer to: {}", mark("query"));
+    let llm = ChatServer::start(Mood::Status(400, quoted.leak())).await;
+    let service = Service::with(|s| {
+        s.env("RAGBUS_LOG", "debug")
+            .env("RAGBUS__MODELS__CROSS_ENCODER", "minilm-pair")
+            .env("RAGBUS__RETRIEVAL__LEGS", "dense,sparse,bm25")
+            .env("RAGBUS__LLM__BASE_URL", &llm.url())
+            .env("RAGBUS__LLM__MODEL", "small")
+    })
+    .await;
     let t1 = &service.t1;
     let mut told = String::new();
     for job in jobs() {
@@ -74,7 +93,10 @@ async fn s6_no_canary_in_logs_errors_or_metrics() {
     let cut = format!("{{\"corpus\":\"{}\", {}", mark("cut"), mark("rest"));
     t1.publish_raw(broken, cut.clone()).await.expect("stored");
     told.push_str(&t1.result("broken").await.to_string());
-    for question in questions() {
+    for (number, question) in questions().into_iter().enumerate() {
+        if number % 2 == 1 {
+            llm.now(Mood::Raw(format!("no JSON: {}", mark("query")).into()));
+        }
         let answer = t1.ask("retrieve", &question).await;
         if answer.code != 0 {
             told.push_str(&format!("{:?}{}", answer.headers, answer.json()));

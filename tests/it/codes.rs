@@ -43,7 +43,18 @@ fn invalid_options() -> Vec<(u16, &'static str, Value)> {
         ("rerank", json!({ "rerank": true })),
         ("rerankAgainst", json!({ "rerankAgainst": "ORIGINAL" })),
         ("corrective", json!({ "corrective": "GRADE" })),
-        ("expansion", json!({ "expansion": { "strategy": "HYDE" } })),
+        (
+            "expansion.strategy",
+            json!({ "expansion": { "strategy": "HYDE" } }),
+        ),
+        (
+            "expansion.hypotheticals",
+            json!({ "expansion": { "strategy": "TEMPLATE", "hypotheticals": 6 } }),
+        ),
+        (
+            "minRelevance",
+            json!({ "minRelevance": 0.5, "expansion": { "strategy": "TEMPLATE" } }),
+        ),
         ("minRelevance", json!({ "minRelevance": 0.5 })),
         (
             "fusion",

@@ -35,11 +35,27 @@ fn filters() -> Vec<Value> {
     filters
 }
 
+/// Every stage, alone and with the others.
+fn stages() -> [Value; 6] {
+    let template = json!({ "strategy": "TEMPLATE" });
+    [
+        json!({}),
+        json!({ "corrective": "GRADE" }),
+        json!({ "corrective": "FILTER" }),
+        json!({ "rerank": true }),
+        json!({ "expansion": template }),
+        json!({ "expansion": template, "corrective": "GRADE", "rerank": true }),
+    ]
+}
+
 async fn no_foreign_chunk(caller: &Caller, corpus: &str) {
     let owned = texts(&caller.tenant, corpus);
-    for filter in std::iter::once(Value::Null).chain(filters()) {
-        let mut request =
-            json!({ "corpus": corpus, "query": "the owl and the badgers", "limit": 100 });
+    let filters = std::iter::once(Value::Null).chain(filters());
+    let asked = filters.flat_map(|filter| stages().map(|options| (filter.clone(), options)));
+    for (filter, options) in asked {
+        let mut request = json!({
+            "corpus": corpus, "query": "the owl and the badgers", "limit": 100, "options": options
+        });
         if !filter.is_null() {
             request["filter"] = filter.clone();
         }
@@ -51,7 +67,7 @@ async fn no_foreign_chunk(caller: &Caller, corpus: &str) {
             let content = result["content"].as_str().expect("text").to_owned();
             assert!(
                 owned.contains(&content),
-                "{} got {content} by {filter}",
+                "{} got {content} by {filter} with {options}",
                 caller.tenant
             );
         }
@@ -68,7 +84,17 @@ async fn complete(caller: &Caller, corpus: &str) {
 }
 
 async fn matrix(strategy: &str) {
-    let service = Service::with(|s| s.env("RAGBUS__TENANCY__STRATEGY", strategy)).await;
+    let service = Service::with(|s| {
+        let legs = if strategy == "shared" {
+            "dense,sparse"
+        } else {
+            "dense,sparse,bm25"
+        };
+        s.env("RAGBUS__TENANCY__STRATEGY", strategy)
+            .env("RAGBUS__RETRIEVAL__LEGS", legs)
+            .env("RAGBUS__MODELS__CROSS_ENCODER", "minilm-pair")
+    })
+    .await;
     let mut callers = Vec::new();
     for (tenant, corpus) in OWNERS {
         let caller = Caller::of(&service.nats, tenant).await;

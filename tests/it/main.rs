@@ -12,6 +12,7 @@ mod duplicates;
 mod fault_points;
 mod isolation;
 mod kill;
+mod lexical;
 mod odd_documents;
 mod otlp;
 mod outage;

@@ -14,9 +14,11 @@ use ragbus::spi::{Expanded, QueryExpander, RequestContext, Retriever};
 
 use super::fakes::{Says, Writer, ask, chunk, in_time, report, request};
 
+type Answer = dyn Fn(&RetrievalRequest) -> Result<Vec<RetrievedChunk>> + Send + Sync;
+
 /// Answers each sub-query as told and remembers them.
 struct Shelf {
-    answer: Box<dyn Fn(&RetrievalRequest) -> Result<Vec<RetrievedChunk>> + Send + Sync>,
+    answer: Box<Answer>,
     asked: Mutex<Vec<RetrievalRequest>>,
 }
 
