@@ -6,4 +6,5 @@ mod stages {
     pub mod expansion;
     pub mod fakes;
     pub mod reranking;
+    pub mod scores_doc;
 }

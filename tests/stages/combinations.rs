@@ -31,20 +31,20 @@ const WORDS: [&str; 12] = [
     "paper",
 ];
 
-struct Desk {
-    pipeline: RetrievalPipeline,
+pub struct Desk {
+    pub pipeline: RetrievalPipeline,
     model: Arc<PairModel>,
 }
 
 /// Shared words decide, as a weak model would: from −3 to 3.
-fn overlap() -> PairModel {
+pub fn overlap() -> PairModel {
     PairModel::new(|query, document| {
         let shared = query.split(' ').filter(|w| document.contains(w)).count();
         Ok(shared as f32 * 2.0 - 3.0)
     })
 }
 
-async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Desk {
+pub async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Desk {
     let store = Arc::new(MemoryVectorStore::new());
     let dense = Arc::new(HashDenseEncoder::new("dense-hash", 64, 256));
     let sparse = Arc::new(HashSparseEncoder::new("sparse-hash", 256));
