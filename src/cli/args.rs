@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::Overrides;
 
@@ -61,7 +61,8 @@ pub(super) enum Command {
     Ingest(IngestArgs),
     /// Ask a question.
     #[command(
-        after_help = "Example: ragbus query \"how do I rotate keys?\" --tenant acme --corpus manuals --limit 5 --explain"
+        after_help = "Examples:\n  ragbus query \"how do I rotate keys?\" --tenant acme --corpus manuals --limit 5 --explain\n  \
+        ragbus query \"how do I rotate keys?\" --tenant acme --corpus manuals --corrective grade --rerank"
     )]
     Query(QueryArgs),
     /// Delete documents, or a whole corpus.
@@ -155,15 +156,42 @@ pub(super) struct QueryArgs {
     /// A filter, as JSON of the wire.
     #[arg(long, value_name = "JSON")]
     pub filter: Option<String>,
-    /// Options, as JSON of the wire.
+    /// Options, as JSON of the wire; the three flags below win.
     #[arg(long, value_name = "JSON")]
     pub options: Option<String>,
+    /// Grade the chunks by the cross-encoder, or also drop the incorrect ones.
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub corrective: Option<CorrectiveFlag>,
+    /// Reorder by the cross-encoder.
+    #[arg(long)]
+    pub rerank: bool,
+    /// Ask further queries: template, or what a language model writes.
+    #[arg(long, value_enum, value_name = "STRATEGY")]
+    pub expansion: Option<ExpansionFlag>,
     /// Time budget in milliseconds.
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub timeout_ms: u64,
     /// Print the RetrieveResponse as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What corrective grading does.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum CorrectiveFlag {
+    Off,
+    Grade,
+    Filter,
+}
+
+/// How a query is expanded.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ExpansionFlag {
+    None,
+    Template,
+    Hyde,
+    StepBack,
+    HydeStepBack,
 }
 
 #[derive(Debug, Args)]

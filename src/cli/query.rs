@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use super::args::QueryArgs;
+use super::args::{CorrectiveFlag, ExpansionFlag, QueryArgs};
 use super::snippet::snippet;
 use super::{context, output};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::transport::nats::Reply;
-use crate::wire::v1::{self, outcome, score};
+use crate::wire::v1::{self, grade, outcome, score};
 
 const SNIPPET: usize = 220;
 
@@ -24,11 +24,7 @@ pub(super) async fn run(config: &Config, args: &QueryArgs) -> Result<ExitCode> {
             .as_deref()
             .map(|text| json("--filter", text))
             .transpose()?,
-        options: args
-            .options
-            .as_deref()
-            .map(|text| json("--options", text))
-            .transpose()?,
+        options: options(args)?,
         explain: Some(args.explain),
     };
     let (client, connection) = context::client(config, &tenant).await?;
@@ -46,6 +42,40 @@ pub(super) async fn run(config: &Config, args: &QueryArgs) -> Result<ExitCode> {
         Reply::Answer(response) if args.json => output::json(&response).map(|()| code(&response)),
         Reply::Answer(response) => print(args, &response, took).map(|()| code(&response)),
     }
+}
+
+/// The options of the JSON with those of the flags over them.
+fn options(args: &QueryArgs) -> Result<Option<v1::RetrieveOptions>> {
+    use v1::corrective::Mode;
+    use v1::expansion_options::Strategy;
+    let given: Option<v1::RetrieveOptions> = args
+        .options
+        .as_deref()
+        .map(|text| json("--options", text))
+        .transpose()?;
+    let mut options = given.clone().unwrap_or_default();
+    if args.rerank {
+        options.rerank = Some(true);
+    }
+    if let Some(mode) = args.corrective {
+        options.set_corrective(match mode {
+            CorrectiveFlag::Off => Mode::Off,
+            CorrectiveFlag::Grade => Mode::Grade,
+            CorrectiveFlag::Filter => Mode::Filter,
+        });
+    }
+    if let Some(strategy) = args.expansion {
+        let expansion = options.expansion.get_or_insert_default();
+        expansion.set_strategy(match strategy {
+            ExpansionFlag::None => Strategy::None,
+            ExpansionFlag::Template => Strategy::Template,
+            ExpansionFlag::Hyde => Strategy::Hyde,
+            ExpansionFlag::StepBack => Strategy::StepBack,
+            ExpansionFlag::HydeStepBack => Strategy::HydeStepBack,
+        });
+    }
+    let none = given.is_none() && options == v1::RetrieveOptions::default();
+    Ok((!none).then_some(options))
 }
 
 /// A corpus that doesn't exist is most likely a typo: a script must notice.
@@ -70,6 +100,20 @@ fn print(args: &QueryArgs, response: &v1::RetrieveResponse, took: Duration) -> R
     }
     for warning in &response.warnings {
         output::line(&format!("warning: {warning}"))?;
+    }
+    if let Some(quality) = response.quality.filter(|quality| quality.retrieved > 0) {
+        output::line(&format!(
+            "graded {}: {} correct, {} ambiguous, {} incorrect{}",
+            quality.retrieved,
+            quality.correct,
+            quality.ambiguous,
+            quality.incorrect,
+            if quality.corrected {
+                "; fetched once more"
+            } else {
+                ""
+            }
+        ))?;
     }
     if !response.degraded.is_empty() {
         output::line(&format!("degraded: {}", response.degraded.join(", ")))?;
@@ -96,7 +140,11 @@ fn table(args: &QueryArgs, response: &v1::RetrieveResponse) -> Result<()> {
     let marks = output::terminal().then_some(("\u{1b}[1m", "\u{1b}[0m"));
     let mut table = output::table(["#", "score", "document", "text"]);
     for (rank, chunk) in (1..).zip(&response.results) {
-        let score = format!("{:.4}\n{}", chunk.relevance_score, kind(chunk.score_kind()));
+        let mut score = format!("{:.4}\n{}", chunk.relevance_score, kind(chunk.score_kind()));
+        if chunk.grade() != grade::Kind::Ungraded {
+            score.push('\n');
+            score.push_str(chunk.grade().as_str_name());
+        }
         let mut text = snippet(&chunk.content, &args.text, SNIPPET, marks);
         if args.explain {
             text.push('\n');
@@ -122,6 +170,9 @@ fn explained(chunk: &v1::RetrievedChunk) -> String {
         leg("sparse", signals.sparse),
         leg("bm25", signals.bm25),
         signals.fused.map(|fused| format!("fused {fused:.4}")),
+        signals
+            .cross_encoder_logit
+            .map(|logit| format!("cross-encoder {logit:.3}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,8 @@
 //! | `ragbus.requests.in_flight` | 1 | `endpoint` | requests in work |
 //! | `ragbus.retrieve.outcomes` | 1 | `outcome` | retrievals by outcome |
 //! | `ragbus.stage.duration` | s | `stage` | own time of a retrieval stage |
+//! | `ragbus.stage.degraded` | 1 | `stage` | retrievals in which a stage could not do all of its work |
+//! | `ragbus.stage.model_calls` | 1 | `stage` | texts and pairs that a stage ran through a model |
 //! | `ragbus.replies.refused` | 1 | | requests without a reply because its address is not allowed |
 //! | `ragbus.nats.events` | 1 | `event` | connection events of the NATS client |
 //! | `ragbus.model.texts` | 1 | `model` | texts run through a model |
@@ -77,6 +79,8 @@ pub struct Metrics {
     requests_in_flight: UpDownCounter<i64>,
     outcomes: Counter<u64>,
     stage_duration: Histogram<f64>,
+    stage_degraded: Counter<u64>,
+    stage_calls: Counter<u64>,
     refused: Counter<u64>,
     events: Counter<u64>,
 }
@@ -103,6 +107,8 @@ impl Metrics {
                 .build(),
             outcomes: counter("ragbus.retrieve.outcomes"),
             stage_duration: seconds("ragbus.stage.duration"),
+            stage_degraded: counter("ragbus.stage.degraded"),
+            stage_calls: counter("ragbus.stage.model_calls"),
             refused: counter("ragbus.replies.refused"),
             events: counter("ragbus.nats.events"),
             meter: meter.clone(),
@@ -202,10 +208,16 @@ impl Metrics {
         self.outcomes.add(1, &[KeyValue::new("outcome", outcome)]);
     }
 
-    /// A stage has taken this long.
-    pub fn stage(&self, stage: &'static str, took: Duration) {
-        self.stage_duration
-            .record(took.as_secs_f64(), &[KeyValue::new("stage", stage)]);
+    /// A stage has taken this long and run so much through a model.
+    pub fn stage(&self, stage: &'static str, took: Duration, model_calls: u32) {
+        let stage = [KeyValue::new("stage", stage)];
+        self.stage_duration.record(took.as_secs_f64(), &stage);
+        self.stage_calls.add(model_calls.into(), &stage);
+    }
+
+    /// A stage could not do all of its work.
+    pub fn degraded(&self, stage: &'static str) {
+        self.stage_degraded.add(1, &[KeyValue::new("stage", stage)]);
     }
 
     /// A reply address was refused.

@@ -50,8 +50,14 @@ impl RetrieveEndpoint {
             Outcome::NoRelevantContext => "no_relevant_context",
         };
         self.parts.metrics.retrieval(outcome);
-        for stage in &retrieval.stages {
-            self.parts.metrics.stage(stage.stage.name(), stage.duration);
+        for report in &retrieval.stages {
+            let name = report.stage.name();
+            self.parts
+                .metrics
+                .stage(name, report.duration, report.model_calls);
+        }
+        for stage in &retrieval.degraded {
+            self.parts.metrics.degraded(stage.name());
         }
         tracing::info!(outcome, results = retrieval.results.len(), "retrieved");
     }
