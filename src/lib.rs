@@ -12,6 +12,7 @@ pub mod tenancy;
 // L1: ports
 pub mod spi;
 // L2: use cases
+pub mod evaluation;
 pub mod ingest;
 pub mod retrieval;
 // L3: adapters

@@ -44,6 +44,11 @@ const ROWS: &[Row] = &[
         modules: &["error", "model", "tenancy"],
     },
     Row {
+        path: "evaluation",
+        crates: &["rand", "serde", "serde_json"],
+        modules: &["error", "model"],
+    },
+    Row {
         path: "ingest",
         crates: &["sha2", "uuid", "text_splitter"],
         modules: BASE,

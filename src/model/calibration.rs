@@ -64,10 +64,7 @@ pub struct Calibrations {
 
 impl Calibrations {
     /// The model's own calibration, and those by tenant and corpus name.
-    pub fn new(
-        of_model: Calibration,
-        of_corpora: BTreeMap<(String, String), Calibration>,
-    ) -> Self {
+    pub fn new(of_model: Calibration, of_corpora: BTreeMap<(String, String), Calibration>) -> Self {
         Self {
             of_model,
             of_corpora,
