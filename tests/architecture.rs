@@ -324,6 +324,9 @@ fn singular_places_stay_singular() {
             "adapters::",
             &["app.rs", "cli/models.rs", "cli/bench_ingest.rs", "adapters"],
         ),
+        // Markup and plots are the business of one place.
+        ("maud::", &["cli/report"]),
+        ("plotters::", &["cli/report"]),
         // Every instrument stands in one file.
         ("u64_counter(", &["telemetry/metrics.rs"]),
         ("f64_histogram(", &["telemetry/metrics.rs"]),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::args_eval::EvalArgs;
 use crate::config::Overrides;
 
 /// Retrieval-augmented generation as a message-bus service.
@@ -73,6 +74,13 @@ pub(super) enum Command {
     /// Show server, streams, backlog and workers.
     #[command(after_help = "Example: ragbus status --tenant acme")]
     Status(StatusArgs),
+    /// Measure retrieval on judged queries, stage by stage; or compare TREC run files.
+    #[command(
+        after_help = "Examples:\n  ragbus eval scifact/ --tenant acme --corpus scifact --ingest --html report.html\n  \
+        ragbus eval cranfield/ --tenant acme --corpus cranfield --configurations dense,sparse,hybrid --json\n  \
+        ragbus eval --qrels qrels.txt --run baseline.run better.run"
+    )]
+    Eval(EvalArgs),
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),
