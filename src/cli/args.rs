@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::args_eval::EvalArgs;
+use super::args_eval::{CalibrateArgs, EvalArgs};
 use crate::config::Overrides;
 
 /// Retrieval-augmented generation as a message-bus service.
@@ -81,6 +81,11 @@ pub(super) enum Command {
         ragbus eval --qrels qrels.txt --run baseline.run better.run"
     )]
     Eval(EvalArgs),
+    /// Calibrate the cross-encoder's grades on judged queries and write that to its model.toml.
+    #[command(
+        after_help = "Example: ragbus calibrate scifact/ --tenant acme --corpus scifact --precision 0.9 --dry-run"
+    )]
+    Calibrate(CalibrateArgs),
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),

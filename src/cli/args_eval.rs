@@ -97,9 +97,67 @@ pub(super) struct JudgedArgs {
     pub seed: u64,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CalibrateArgs {
+    /// BEIR folder: queries.jsonl, and qrels.tsv or qrels/SPLIT.tsv.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    #[command(flatten)]
+    pub target: super::args::CorpusArgs,
+    /// Write a calibration for this corpus alone, beside the model's.
+    #[arg(long)]
+    pub per_corpus: bool,
+    /// Share of the judged queries to calibrate on; the others are reported on.
+    #[arg(long, default_value_t = 0.5, value_name = "SHARE", value_parser = open_share)]
+    pub split_share: f64,
+    /// Precision that CORRECT must have: the lower bound of a one-sided 90 % interval.
+    #[arg(long, default_value_t = 0.8, value_name = "SHARE", value_parser = open_share)]
+    pub precision: f64,
+    /// The largest share of relevant pairs that may be INCORRECT.
+    #[arg(long, default_value_t = 0.05, value_name = "SHARE", value_parser = share)]
+    pub miss_rate: f64,
+    /// Share of relevant pairs among those that will be graded. Default: as among the judged ones, which judges choose.
+    #[arg(long, value_name = "SHARE", value_parser = open_share)]
+    pub prevalence: Option<f64>,
+    /// Relevant and irrelevant pairs needed, each.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub min_pairs: usize,
+    /// Folder of models, instead of `models.dir`.
+    #[arg(long, value_name = "DIR")]
+    pub model_dir: Option<PathBuf>,
+    /// Write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Requests at once.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub concurrency: u16,
+    /// Time budget of a request in milliseconds.
+    #[arg(long, default_value_t = 60_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout_ms: u64,
+    #[command(flatten)]
+    pub judged: JudgedArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
 fn rank(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(rank) if rank > 0 => Ok(rank),
         _ => Err("must be an integer above 0".to_owned()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("must be 0 to 1".to_owned()),
+    }
+}
+
+fn open_share(text: &str) -> Result<f64, String> {
+    match share(text) {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err("must be above 0 and below 1".to_owned()),
     }
 }

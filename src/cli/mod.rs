@@ -7,6 +7,7 @@ mod args;
 mod args_eval;
 mod bench;
 mod bench_ingest;
+mod calibrate;
 mod context;
 mod delete;
 mod dev;
@@ -70,6 +71,7 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Delete(args) => context::block_on(delete::run(&config, &args)),
         Command::Status(args) => context::block_on(status::run(&config, &args)),
         Command::Eval(args) => context::block_on(eval::run(&config, &args)),
+        Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),
         Command::Bench(args) => context::block_on(bench::run(&config, &args)),

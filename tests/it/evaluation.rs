@@ -1,8 +1,9 @@
-//! `ragbus eval`: judged queries through a service, run files without one.
+//! `ragbus eval` and `ragbus calibrate`: judged queries through a service, run files without one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -175,6 +176,17 @@ async fn stages_are_measured_through_the_service_and_what_it_lacks_is_told() {
     );
     let (code, _, err) = run(eval("beir").args(["--configurations", "hybird"]));
     assert_eq!((code, err.contains("not built in")), (2, true), "{err}");
+    let mut command = ragbus(&service.nats.url(), dir);
+    command
+        .arg("calibrate")
+        .arg(&folder)
+        .args(["--tenant", "t1", "--corpus", "beir"]);
+    let (code, _, err) = run(&mut command);
+    assert_eq!(
+        (code, err.contains("set models.cross_encoder")),
+        (2, true),
+        "{err}"
+    );
 }
 
 #[test]
@@ -225,4 +237,125 @@ fn run_files_are_compared_without_a_service() {
     );
     let bare = run(ragbus("nats://127.0.0.1:1", dir.path()).arg("eval"));
     assert_eq!(bare.0, 2, "{}", bare.2);
+}
+
+/// Grades every query's documents alike, as a service with a cross-encoder `ce` would.
+async fn grading_service(nats: &Nats) {
+    let client = nats.client().await;
+    let mut asked = client.subscribe("rag.*.t1").await.expect("subscribed");
+    client.flush().await.expect("flushed");
+    let result = |n: u32| {
+        json!({
+            "documentId": format!("d{n}"), "grade": "AMBIGUOUS", "signals": { "crossEncoderLogit": f64::from(n) - 10.0 },
+        })
+    };
+    let results: Vec<Value> = (0..22).map(result).collect();
+    let models = json!({ "crossEncoder": "ce" });
+    let graded = json!({ "outcome": "OK", "results": results, "models": models });
+    let info = json!({ "info": { "legs": ["dense"], "models": models } });
+    tokio::spawn(async move {
+        while let Some(message) = asked.next().await {
+            let body = if message.subject.contains("catalog") {
+                &info
+            } else {
+                &graded
+            };
+            let (Some(reply), body) = (message.reply, body.to_string()) else {
+                continue;
+            };
+            let sent = client.publish_with_headers(reply, headers(&[JSON]), body.into());
+            sent.await.expect("sent");
+        }
+    });
+}
+
+/// Documents 0 to 19 are judged, the more of them relevant the higher their number; 20 and 21 are not.
+fn judged(root: &Path) -> PathBuf {
+    let folder = root.join("judged");
+    std::fs::create_dir_all(&folder).expect("made");
+    let (mut queries, mut qrels) = (String::new(), String::new());
+    for query in 0..40 {
+        queries.push_str(&format!(
+            "{}\n",
+            json!({ "_id": format!("q{query}"), "text": "anything" })
+        ));
+        for document in 0..20 {
+            let relevant = (document * 7 + query * 13) % 20 < document;
+            qrels.push_str(&format!("q{query}\td{document}\t{}\n", i32::from(relevant)));
+        }
+    }
+    std::fs::write(folder.join("queries.jsonl"), queries).expect("written");
+    std::fs::write(folder.join("qrels.tsv"), qrels).expect("written");
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_calibration_is_written_beside_what_the_manifest_says() {
+    let nats = Nats::start().await;
+    grading_service(&nats).await;
+    let dir = tempfile::tempdir().expect("a folder");
+    let (folder, manifest) = (judged(dir.path()), dir.path().join("models/ce/model.toml"));
+    let calibrate = |more: &[&str]| {
+        let mut command = ragbus(&nats.url(), dir.path());
+        command
+            .arg("calibrate")
+            .arg(&folder)
+            .args(["--tenant", "t1", "--corpus", "docs", "--json"]);
+        command
+            .arg("--model-dir")
+            .arg(dir.path().join("models"))
+            .args(more);
+        command
+    };
+    let (code, _, err) = run(&mut calibrate(&[]));
+    assert_eq!((code, err.contains("--model-dir")), (2, true), "{err}");
+    std::fs::create_dir_all(dir.path().join("models/ce")).expect("made");
+    std::fs::write(&manifest, "id = \"ce\" # kept\n").expect("written");
+    let read = || std::fs::read_to_string(&manifest).expect("the manifest");
+    let dry = answer(&mut calibrate(&["--dry-run"]));
+    assert_eq!(
+        (&dry["written"], read().as_str()),
+        (&false.into(), "id = \"ce\" # kept\n")
+    );
+    assert_eq!(
+        (
+            &dry["judgedQueries"],
+            &dry["heldOutQueries"],
+            &dry["unjudged"]
+        ),
+        (&20.into(), &20.into(), &80.into())
+    );
+    assert!(
+        dry["heldOut"]["precision"].as_f64().expect("a share") > 0.75,
+        "{dry}"
+    );
+    assert!(
+        dry["heldOut"]["missRate"].as_f64().expect("a share") < 0.1,
+        "{dry}"
+    );
+    let done = answer(&mut calibrate(&[]));
+    assert_eq!(
+        done["id"], dry["id"],
+        "the same judgements and seed give the same"
+    );
+    answer(&mut calibrate(&["--per-corpus", "--precision", "0.7"]));
+    let written: toml::Table = read().parse().expect("TOML");
+    assert!(read().starts_with("id = \"ce\" # kept\n"), "{}", read());
+    let calibration = &written["calibration"];
+    assert_eq!(calibration["id"].as_str(), done["id"].as_str());
+    assert_eq!(
+        calibration["positives"].as_integer(),
+        done["positives"].as_i64()
+    );
+    let of_corpus = &calibration["corpora"]["t1/docs"];
+    assert!(
+        of_corpus["correct"].as_float() < calibration["correct"].as_float(),
+        "{written}"
+    );
+    let (code, _, err) = run(&mut calibrate(&["--min-pairs", "1000"]));
+    assert_eq!(
+        (code, err.contains("too few judged pairs")),
+        (1, true),
+        "{err}"
+    );
 }
