@@ -46,19 +46,24 @@ pub(super) struct EvalArgs {
     /// Who cuts documents that are put.
     #[arg(long, value_enum, default_value = "whole", value_name = "WHO")]
     pub chunking: Chunks,
-    /// Configurations: built-in names separated by commas, or a file of JSON lines {"name", "options", "baselines"}.
+    /// Configurations: names separated by commas, or a file of JSON lines {"name", "options", "baselines"}. Built in are dense,
+    /// sparse, bm25, hybrid, corrective-grade, corrective-filter, reranking, corrective+reranking, expansion-template, which is
+    /// also the default; and expansion-hyde, expansion-step-back, which ask a language model.
     #[arg(long, value_name = "NAMES|FILE")]
     pub configurations: Option<String>,
     /// Results asked for, in chunks.
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=100))]
     pub limit: i32,
+    /// Only the queries that `ragbus calibrate --split-share SHARE` (same judgements and seed) doesn't learn from.
+    #[arg(long, value_name = "SHARE", value_parser = open_share, conflicts_with = "run")]
+    pub held_out: Option<f64>,
     /// Requests at once; above 1, latencies are those of a loaded service.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
     /// Time budget of a request in milliseconds.
     #[arg(long, default_value_t = 60_000, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout_ms: u64,
-    /// TREC run files to compare, without a service; the first is every other's baseline.
+    /// TREC run files to compare by --qrels, without a service; the first is every other's baseline.
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "qrels")]
     pub run: Vec<PathBuf>,
     /// Write what each configuration answered as a TREC run file into this folder.

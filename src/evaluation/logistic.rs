@@ -1,5 +1,6 @@
 //! The logistic function that turns a model's raw output into a probability of relevance.
 
+use super::spread::mean;
 use crate::error::{Error, ErrorKind, Result};
 
 const ITERATIONS: usize = 100;
@@ -32,12 +33,6 @@ impl Logistic {
 /// `NotFound` when a class is empty, outputs are not finite or all equal, or relevant pairs don't score higher than irrelevant
 /// ones: no increasing function fits.
 pub fn fit(pairs: &[(f64, bool)]) -> Result<Logistic> {
-    let failed = |problem: &str| {
-        Error::new(
-            ErrorKind::NotFound,
-            format!("no calibration fits: {problem}"),
-        )
-    };
     let positives = pairs.iter().filter(|(_, relevant)| *relevant).count();
     let negatives = pairs.len() - positives;
     if positives == 0 || negatives == 0 {
@@ -63,14 +58,31 @@ pub fn fit(pairs: &[(f64, bool)]) -> Result<Logistic> {
     let [slope, offset] = newton(&scaled, start);
     let scale = slope / spread;
     if !(scale > 0.0 && scale.is_finite()) {
-        return Err(failed(
-            "relevant pairs don't score higher than irrelevant ones",
-        ));
+        return Err(failed(&reversed(pairs)));
     }
     Ok(Logistic {
         scale,
         shift: offset - scale * centre,
     })
+}
+
+fn failed(problem: &str) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("no calibration fits: {problem}"),
+    )
+}
+
+fn reversed(pairs: &[(f64, bool)]) -> String {
+    let mean_of = |side: bool| {
+        let outputs = pairs.iter().filter(|(_, relevant)| *relevant == side);
+        mean(&outputs.map(|(x, _)| *x).collect::<Vec<_>>())
+    };
+    format!(
+        "relevant pairs don't score higher than irrelevant ones (mean output {:.3} against {:.3})",
+        mean_of(true),
+        mean_of(false)
+    )
 }
 
 fn moments(pairs: &[(f64, bool)]) -> (f64, f64) {

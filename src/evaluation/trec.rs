@@ -57,7 +57,7 @@ pub fn parse_run(name: &str, text: &str) -> Result<Run> {
     Ok(run)
 }
 
-/// Writes rankings as a run file. Scores are lowered to the next 32-bit number where they would not fall, so that every reader,
+/// Writes rankings as a run file, its columns apart by tabs because ids may hold spaces. Scores are lowered to the next 32-bit number where they would not fall, so that every reader,
 /// `trec_eval` with its own order of ties too, sees the order given.
 pub fn format_run(rankings: &BTreeMap<String, Vec<(String, f64)>>, tag: &str) -> String {
     let mut text = String::new();
@@ -67,7 +67,7 @@ pub fn format_run(rankings: &BTreeMap<String, Vec<(String, f64)>>, tag: &str) ->
             let score = (*score as f32).min(before.next_down());
             before = score;
             // Writing into a string can't fail.
-            let _ = writeln!(text, "{query} Q0 {document} {rank} {score} {tag}");
+            let _ = writeln!(text, "{query}\tQ0\t{document}\t{rank}\t{score}\t{tag}");
         }
     }
     text
@@ -99,7 +99,7 @@ mod tests {
         #[test]
         fn a_written_run_is_read_in_the_same_order(scores in prop::collection::vec(-3i32..3, 1..60)) {
             let ranking: Vec<(String, f64)> =
-                scores.iter().enumerate().map(|(n, s)| (format!("d{n}"), f64::from(*s))).collect();
+                scores.iter().enumerate().map(|(n, s)| (format!("d {n}"), f64::from(*s))).collect();
             let expected: Vec<String> = ranking.iter().map(|(d, _)| d.clone()).collect();
             let text = format_run(&[("q".to_owned(), ranking)].into(), "tag");
             let read = parse_run("written", &text).unwrap().rankings();

@@ -80,113 +80,84 @@ fn ndcg(findings: &Value, name: &str) -> f64 {
         .unwrap_or_else(|| panic!("{name}: {findings}"))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn stages_are_measured_through_the_service_and_what_it_lacks_is_told() {
-    let service = Service::start().await;
-    let dir = service.dir.path();
-    let folder = beir(dir);
-    let eval = |corpus: &str| {
-        let mut command = ragbus(&service.nats.url(), dir);
-        command
-            .arg("eval")
-            .arg(&folder)
-            .args(["--tenant", "t1", "--corpus", corpus]);
-        command
-    };
-    let (code, _, err) = run(&mut eval("never"));
-    assert_eq!(code, 1, "{err}");
-    assert!(err.contains("the corpus doesn't exist"), "{err}");
-    let (html, runs) = (dir.join("report.html"), dir.join("runs"));
-    let mut command = eval("beir");
-    command
-        .args(["--ingest", "--json", "--html"])
-        .arg(&html)
-        .arg("--run-out")
-        .arg(&runs);
-    let found = answer(&mut command);
+fn has_figures(found: &Value) {
     assert_eq!(
         (&found["queries"], &found["judgedPairs"]),
         (&4.into(), &8.into())
     );
     for name in ["dense", "sparse", "hybrid"] {
-        let one = configuration(&found, name);
-        assert!(ndcg(&found, name) > 0.9, "{one}");
-        assert!(
-            one["latencyMs"]["p95"].as_f64() >= one["latencyMs"]["p50"].as_f64(),
-            "{one}"
-        );
-        assert!(
-            one["metrics"]["Recall@100"]["mean"].is_number()
-                && one["stages"][0]["name"].is_string(),
-            "{one}"
-        );
+        let one = configuration(found, name);
+        assert!(ndcg(found, name) > 0.9, "{one}");
+        let latency = |percent: &str| one["latencyMs"][percent].as_f64().expect("a time");
+        assert!(latency("p95") >= latency("p50"), "{one}");
+        assert!(one["metrics"]["Recall@100"]["mean"].is_number(), "{one}");
+        assert!(one["stages"][0]["name"].is_string(), "{one}");
     }
-    assert_eq!(
-        configuration(&found, "dense")["scores"][0]["kind"],
-        "COSINE"
-    );
-    assert_eq!(
-        configuration(&found, "hybrid")["scores"][0]["relevant"]["count"],
-        4
-    );
-    let skipped = configuration(&found, "corrective-grade");
-    assert_eq!(skipped["status"], "SKIPPED");
-    assert!(
-        skipped["reason"]
-            .as_str()
-            .is_some_and(|r| r.contains("options.corrective")),
-        "{skipped}"
-    );
+    let scores = |name: &str| &configuration(found, name)["scores"][0];
+    assert_eq!(scores("dense")["kind"], "COSINE");
+    assert_eq!(scores("hybrid")["relevant"]["count"], 4);
     let verdict = &found["comparisons"][0];
     assert_eq!(
         (&verdict["configuration"], &verdict["baseline"]),
         (&"sparse".into(), &"dense".into())
     );
-    let page = std::fs::read_to_string(&html).expect("a report");
-    assert!(
-        page.starts_with("<!DOCTYPE html>") && page.contains("corrective-grade"),
-        "{page}"
-    );
-    // What was written for other tools says the same.
+}
+
+fn tells_what_was_skipped(found: &Value) {
+    let skipped = configuration(found, "corrective-grade");
+    assert_eq!(skipped["status"], "SKIPPED");
+    let reason = skipped["reason"].as_str().expect("a reason");
+    assert!(reason.contains("options.corrective"), "{reason}");
+}
+
+/// What was written for other tools says the same.
+fn written_runs_agree(dir: &Path, found: &Value) {
     let mut command = ragbus("nats://127.0.0.1:1", dir);
-    command
-        .args(["eval", "--json", "--qrels"])
-        .arg(folder.join("qrels/test.tsv"));
-    let written = answer(
+    let qrels = dir.join("beir/qrels/test.tsv");
+    command.args(["eval", "--json", "--qrels"]).arg(qrels);
+    let runs = ["dense.run", "hybrid.run"].map(|run| dir.join("runs").join(run));
+    let written = answer(command.arg("--run").args(runs));
+    assert_eq!(ndcg(&written, "hybrid.run"), ndcg(found, "hybrid"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stages_are_measured_through_the_service_and_what_it_lacks_is_told() {
+    let service = Service::start().await;
+    let dir = service.dir.path();
+    let folder = beir(dir);
+    let on = |subcommand: &str, corpus: &str| {
+        let mut command = ragbus(&service.nats.url(), dir);
+        let target = ["--tenant", "t1", "--corpus", corpus];
+        command.arg(subcommand).arg(&folder).args(target);
         command
-            .arg("--run")
-            .arg(runs.join("dense.run"))
-            .arg(runs.join("hybrid.run")),
-    );
-    assert_eq!(ndcg(&written, "hybrid.run"), ndcg(&found, "hybrid"));
+    };
+    let (code, _, err) = run(&mut on("eval", "never"));
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("the corpus doesn't exist"), "{err}");
+    let html = dir.join("report.html");
+    let mut command = on("eval", "beir");
+    command.args(["--ingest", "--json", "--html"]).arg(&html);
+    let found = answer(command.arg("--run-out").arg(dir.join("runs")));
+    has_figures(&found);
+    tells_what_was_skipped(&found);
+    written_runs_agree(dir, &found);
+    let page = std::fs::read_to_string(&html).expect("a report");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("corrective-grade"));
     let own = dir.join("own.jsonl");
-    std::fs::write(
-        &own,
-        "{\"name\":\"k10\",\"options\":{\"fusion\":{\"k\":10}}}\n",
-    )
-    .expect("written");
-    let (code, out, err) = run(eval("beir")
-        .arg("--configurations")
-        .arg(&own)
-        .args(["--queries", "2"]));
-    assert_eq!(
-        (code, out.contains("k10") && out.contains("2 queries")),
-        (0, true),
-        "{out}{err}"
-    );
-    let (code, _, err) = run(eval("beir").args(["--configurations", "hybird"]));
-    assert_eq!((code, err.contains("not built in")), (2, true), "{err}");
-    let mut command = ragbus(&service.nats.url(), dir);
+    let line = "{\"name\":\"k10\",\"options\":{\"fusion\":{\"k\":10}}}\n";
+    std::fs::write(&own, line).expect("written");
+    let mut command = on("eval", "beir");
     command
-        .arg("calibrate")
-        .arg(&folder)
-        .args(["--tenant", "t1", "--corpus", "beir"]);
-    let (code, _, err) = run(&mut command);
-    assert_eq!(
-        (code, err.contains("set models.cross_encoder")),
-        (2, true),
-        "{err}"
-    );
+        .args(["--queries", "2", "--configurations"])
+        .arg(&own);
+    let (code, out, err) = run(&mut command);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("k10") && out.contains("2 queries"), "{out}");
+    let (code, _, err) = run(on("eval", "beir").args(["--configurations", "hybird"]));
+    assert_eq!((code, err.contains("not built in")), (2, true), "{err}");
+    let (code, _, err) = run(&mut on("calibrate", "beir"));
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("set models.cross_encoder"), "{err}");
 }
 
 #[test]

@@ -45,33 +45,20 @@ impl Outcome {
         judged: &Judged,
         answers: &[Answer],
     ) -> Result<Self> {
-        let ids = judged
-            .queries
-            .iter()
-            .map(|query| query.id.clone())
-            .collect();
-        let (teaching, kept) = split_queries(ids, args.split_share, args.judged.seed);
-        let (seen, rest) = (
-            pairs_of(&teaching, args, judged, answers),
-            pairs_of(&kept, args, judged, answers),
-        );
-        let plan = CalibrationPlan {
-            precision: args.precision,
-            miss_rate: args.miss_rate,
-            minimum: args.min_pairs,
-            prevalence: args.prevalence,
-        };
-        let made = calibrate(&seen.judged, &plan)?;
+        let (teaching, kept) = split_queries(judged.ids(), args.split_share, args.judged.seed);
+        let pairs = |queries: &[String]| pairs_of(queries, args, judged, answers);
+        let (seen, rest) = (pairs(&teaching), pairs(&kept));
+        let made = calibrate(&seen.judged, &plan(args))?;
         let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
         let mut warnings = made.warnings;
-        warnings.extend(doubts(answers, seen.without_output + rest.without_output));
-        let id = format!(
-            "{}-{today}-{}",
-            args.target.corpus,
-            fingerprint(&seen.judged)
-        );
+        warnings.extend(doubts(
+            args,
+            answers,
+            seen.without_output + rest.without_output,
+        ));
+        let (corpus, pairs) = (&args.target.corpus, fingerprint(&seen.judged));
         let calibration = Calibration {
-            id,
+            id: format!("{corpus}-{today}-{pairs}"),
             ..made.calibration
         };
         Ok(Self {
@@ -167,20 +154,38 @@ fn pairs_of(
     pairs
 }
 
-fn doubts(answers: &[Answer], without_output: usize) -> Vec<String> {
+fn plan(args: &CalibrateArgs) -> CalibrationPlan {
+    CalibrationPlan {
+        precision: args.precision,
+        miss_rate: args.miss_rate,
+        minimum: args.min_pairs,
+        prevalence: args.prevalence,
+    }
+}
+
+fn doubts(args: &CalibrateArgs, answers: &[Answer], without_output: usize) -> Vec<String> {
+    let mut doubts = Vec::new();
     let degraded = answers
         .iter()
         .filter(|answer| !answer.response.degraded.is_empty())
         .count();
-    let degraded = (degraded > 0).then(|| {
-        format!(
-            "{degraded} of {} answers were degraded: pairs are missing",
-            answers.len()
-        )
-    });
-    let without = (without_output > 0)
-        .then(|| format!("{without_output} judged documents came back without a model output"));
-    degraded.into_iter().chain(without).collect()
+    if degraded > 0 {
+        let all = answers.len();
+        doubts.push(format!(
+            "{degraded} of {all} answers were degraded: pairs are missing"
+        ));
+    }
+    if without_output > 0 {
+        doubts.push(format!(
+            "{without_output} judged documents came back without a model output"
+        ));
+    }
+    if let Some(prevalence) = args.prevalence {
+        doubts.push(format!(
+            "held-out figures are those of the judged pairs, whose share of relevant ones isn't the {prevalence} asked for"
+        ));
+    }
+    doubts
 }
 
 /// Eight hexadecimal digits of the pairs: the same pairs, the same name.

@@ -1,5 +1,6 @@
 //! Reads judged queries and documents: BEIR folders and TREC judgements. The only reader of files here.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,19 @@ pub(in crate::cli) struct Judged {
     pub unknown: usize,
 }
 
+impl Judged {
+    /// Ids in the file's order.
+    pub(in crate::cli) fn ids(&self) -> Vec<String> {
+        self.queries.iter().map(|query| query.id.clone()).collect()
+    }
+
+    /// Leaves the queries that a calibration with this share and seed doesn't learn from.
+    pub(super) fn keep_held_out(&mut self, share: f64, seed: u64) {
+        let (_, kept) = evaluation::split_queries(self.ids(), share, seed);
+        self.queries.retain(|query| kept.contains(&query.id));
+    }
+}
+
 /// Reads the queries of a folder that have a judgement.
 ///
 /// # Errors
@@ -31,6 +45,14 @@ pub(in crate::cli) fn judged(folder: &Path, args: &JudgedArgs) -> Result<Judged>
     };
     let judgements = judgements(&path)?;
     let mut queries: Vec<Question> = lines(&folder.join("queries.jsonl"), evaluation::question)?;
+    let mut seen = HashSet::new();
+    if let Some(twice) = queries.iter().find(|query| !seen.insert(&query.id)) {
+        let problem = format!("has {:?} twice", twice.id);
+        return Err(Error::invalid_field(
+            folder.join("queries.jsonl").display().to_string(),
+            problem,
+        ));
+    }
     queries.retain(|query| judgements.of(&query.id).is_some());
     if queries.is_empty() {
         let problem = format!(
@@ -218,6 +240,34 @@ mod tests {
                 .message()
                 .contains("judges no query")
         );
+    }
+
+    #[test]
+    fn held_out_queries_are_those_a_calibration_has_not_seen() {
+        let dir = folder();
+        let read = || {
+            let mut read = judged(dir.path(), &args()).expect("a folder");
+            let more = (0..9).map(|n| Question {
+                id: format!("x{n}"),
+                text: "x".into(),
+            });
+            read.queries.extend(more);
+            read
+        };
+        let (learnt, _) = evaluation::split_queries(read().ids(), 0.5, 42);
+        let mut kept = read();
+        kept.keep_held_out(0.5, 42);
+        assert_eq!((learnt.len(), kept.queries.len()), (5, 5));
+        assert!(kept.ids().iter().all(|id| !learnt.contains(id)));
+    }
+
+    #[test]
+    fn a_query_that_is_there_twice_is_told() {
+        let dir = folder();
+        let twice = "{\"_id\":\"q2\",\"text\":\"two\"}\n".repeat(2);
+        std::fs::write(dir.path().join("queries.jsonl"), twice).expect("written");
+        let error = judged(dir.path(), &args()).unwrap_err();
+        assert!(error.message().contains("has \"q2\" twice"), "{error}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::args::CorpusArgs;
 use super::args_eval::EvalArgs;
 use super::ingest::{Report, carry_out};
@@ -23,6 +25,8 @@ use crate::evaluation::{EvaluationPlan, Metric, evaluate};
 use crate::transport::nats::{Client, Reply};
 use crate::wire::v1;
 use asking::{Asked, Asking};
+use configurations::Configuration;
+use dataset::Judged;
 use findings::{Fact, Findings};
 use measured::Measured;
 
@@ -37,17 +41,22 @@ pub(super) async fn run(config: &Config, args: &EvalArgs) -> Result<ExitCode> {
         }
         _ => runs::compare(args)?,
     };
-    if let Some(path) = &args.html {
-        std::fs::write(path, report::page(&findings)?)
-            .map_err(|e| Error::invalid_field("--html", "can't be written").caused_by(e))?;
+    if findings.evaluation.queries.is_empty() {
+        let problem = "leave no query with a relevant document: nothing can be measured";
+        return Err(Error::invalid_field("the judgements", problem));
     }
-    if let Some(folder) = &args.run_out {
-        runs::write(folder, &findings.measured)?;
-    }
+    // Figures first: they took long, and a file may turn out unwritable.
     if args.json {
         output::json(&findings.json())?;
     } else {
         findings.print()?;
+    }
+    if let Some(folder) = &args.run_out {
+        runs::write(folder, &findings.measured)?;
+    }
+    if let Some(path) = &args.html {
+        std::fs::write(path, report::page(&findings)?)
+            .map_err(|e| Error::invalid_field("--html", "can't be written").caused_by(e))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -74,7 +83,10 @@ async fn through_service(
     target: &CorpusArgs,
 ) -> Result<Findings> {
     let (tenant, corpus) = (context::tenant(&target.tenant)?, context::corpus(target)?);
-    let judged = dataset::judged(folder, &args.judged)?;
+    let mut judged = dataset::judged(folder, &args.judged)?;
+    if let Some(share) = args.held_out {
+        judged.keep_held_out(share, args.judged.seed);
+    }
     let (client, connection) = context::client(config, &tenant).await?;
     let info = info(&client).await?;
     let configurations =
@@ -89,43 +101,55 @@ async fn through_service(
         budget: Duration::from_millis(args.timeout_ms),
         concurrency: args.concurrency.into(),
     };
+    let (measured, skipped) = measure(&asking, configurations, &judged, args).await?;
+    connection.close().await;
+    let ranked: Vec<_> = measured.iter().map(Measured::ranked).collect();
+    Ok(Findings {
+        facts: facts(args, folder, target, &info, judged.judgements.pairs()),
+        evaluation: evaluate(&ranked, &judged.judgements, &judged.ids(), plan(args)),
+        warnings: warnings(&measured, &judged, args),
+        measured,
+        skipped,
+    })
+}
+
+/// Asks every query in every configuration; those that the service lacks a part for come back with its reason.
+async fn measure(
+    asking: &Asking<'_>,
+    configurations: Vec<Configuration>,
+    judged: &Judged,
+    args: &EvalArgs,
+) -> Result<(Vec<Measured>, Vec<(String, String)>)> {
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
+    let relevant_from = args.judged.relevant_from;
     for configuration in configurations {
         eprintln!("{}: {} queries", configuration.name, judged.queries.len());
         match asking.all(&judged.queries, &configuration.options).await? {
             Asked::Refused(reason) => skipped.push((configuration.name, reason)),
-            Asked::Answered(answers) => measured.push(Measured::of(
-                configuration,
-                answers,
-                &judged.judgements,
-                args.judged.relevant_from,
-            )),
+            Asked::Answered(answers) => {
+                let judgements = &judged.judgements;
+                measured.push(Measured::of(
+                    configuration,
+                    answers,
+                    judgements,
+                    relevant_from,
+                ));
+            }
         }
     }
-    connection.close().await;
     if measured.is_empty() {
         return Err(nothing(&skipped));
     }
-    let ranked: Vec<_> = measured.iter().map(Measured::ranked).collect();
-    let asked: Vec<String> = judged
-        .queries
-        .iter()
-        .map(|query| query.id.clone())
-        .collect();
+    Ok((measured, skipped))
+}
+
+fn warnings(measured: &[Measured], judged: &Judged, args: &EvalArgs) -> Vec<String> {
     let mut warnings: Vec<String> = measured.iter().flat_map(Measured::warnings).collect();
     if judged.unknown > 0 && args.judged.queries.is_none() {
-        warnings.push(format!(
-            "{} judged queries are not in queries.jsonl",
-            judged.unknown
-        ));
+        let unknown = judged.unknown;
+        warnings.push(format!("{unknown} judged queries are not in queries.jsonl"));
     }
-    Ok(Findings {
-        facts: facts(args, folder, target, &info, judged.judgements.pairs()),
-        evaluation: evaluate(&ranked, &judged.judgements, &asked, plan(args)),
-        measured,
-        skipped,
-        warnings,
-    })
+    warnings
 }
 
 fn nothing(skipped: &[(String, String)]) -> Error {
@@ -185,6 +209,11 @@ fn facts(
         Fact::new("tenant", "tenant", target.tenant.clone()),
         Fact::new("corpus", "corpus", target.corpus.clone()),
         Fact::new("judgedPairs", "judged pairs", pairs),
+        Fact::new(
+            "heldOut",
+            "held out from calibration at",
+            args.held_out.map_or(Value::Null, Value::from),
+        ),
         Fact::new("limit", "chunks asked for", args.limit),
         Fact::new("concurrency", "requests at once", args.concurrency),
         Fact::new("version", "version of the service", info.version.clone()),

@@ -1,6 +1,6 @@
 //! TREC run files: compared without a service, and written for other tools.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::args_eval::EvalArgs;
 use super::findings::{Fact, Findings};
@@ -17,27 +17,7 @@ pub(super) fn compare(args: &EvalArgs) -> Result<Findings> {
         return Err(Error::invalid_field("--qrels", "is needed with --run"));
     };
     let judgements = dataset::judgements(qrels)?;
-    let mut ranked: Vec<Ranked> = Vec::new();
-    for path in &args.run {
-        let file = path.display().to_string();
-        let mut name = path
-            .file_name()
-            .map_or(file.clone(), |n| n.to_string_lossy().into_owned());
-        if ranked.iter().any(|other| other.name == name) {
-            name = file.clone();
-        }
-        let rankings = parse_run(&file, &dataset::text(path)?)?.rankings();
-        let baselines = ranked
-            .first()
-            .map(|first| first.name.clone())
-            .into_iter()
-            .collect();
-        ranked.push(Ranked {
-            name,
-            baselines,
-            rankings,
-        });
-    }
+    let ranked = read(&args.run)?;
     let mut asked: Vec<String> = judgements.queries().map(str::to_owned).collect();
     asked.truncate(args.judged.queries.map_or(usize::MAX, |n| n as usize));
     let facts = vec![
@@ -55,6 +35,25 @@ pub(super) fn compare(args: &EvalArgs) -> Result<Findings> {
         skipped: Vec::new(),
         warnings,
     })
+}
+
+/// Named after their files, the first one every other's baseline.
+fn read(paths: &[PathBuf]) -> Result<Vec<Ranked>> {
+    let mut ranked: Vec<Ranked> = Vec::new();
+    for path in paths {
+        let file = path.display().to_string();
+        let short = path.file_name().map(|n| n.to_string_lossy().into_owned());
+        let free = |name: &String| ranked.iter().all(|other| other.name != *name);
+        let name = short.filter(free).unwrap_or(file.clone());
+        let rankings = parse_run(&file, &dataset::text(path)?)?.rankings();
+        let first = ranked.first().map(|first| first.name.clone());
+        ranked.push(Ranked {
+            name,
+            baselines: first.into_iter().collect(),
+            rankings,
+        });
+    }
+    Ok(ranked)
 }
 
 /// As with `trec_eval -c`, a query without a line counts as nothing found.

@@ -6,6 +6,7 @@ mod plots;
 mod tables;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
 
 use super::eval::findings::{Findings, drop_sentence, method};
 use crate::error::Result;
@@ -49,7 +50,11 @@ pub(super) fn page(findings: &Findings) -> Result<String> {
 
 fn facts(findings: &Findings) -> Markup {
     let evaluation = &findings.evaluation;
-    let text = |value: &serde_json::Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    let text = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
     html! {
         dl.facts {
             @for fact in &findings.facts {

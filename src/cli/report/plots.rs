@@ -1,6 +1,8 @@
 //! Plots of the report as SVG.
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::SegmentedCoord;
+use plotters::coord::types::{RangedCoordf64, RangedCoordusize};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -21,6 +23,8 @@ const ROW: u32 = 34;
 const BINS: usize = 20;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Rows<'a, 'b> =
+    ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, SegmentedCoord<RangedCoordusize>>>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 fn svg(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> Result<String> {
@@ -55,35 +59,31 @@ pub(super) fn bars(bars: &[(&str, Estimate)]) -> Result<String> {
             .label_style(("sans-serif", 14).into_font().color(&INK))
             .draw()?;
         for (index, (name, estimate)) in bars.iter().enumerate() {
-            let row = count - 1 - index;
-            let (below, above) = (SegmentValue::Exact(row), SegmentValue::Exact(row + 1));
-            let mut bar = Rectangle::new(
-                [(0.0, below), (estimate.mean, above)],
-                BLUE.mix(0.75).filled(),
-            );
-            bar.set_margin(6, 6, 0, 0);
-            chart.draw_series([bar])?;
-            let middle = SegmentValue::CenterOf(row);
-            let ends = [
-                (estimate.low, middle.clone()),
-                (estimate.high, middle.clone()),
-            ];
-            chart.draw_series([PathElement::new(ends.to_vec(), INK)])?;
-            let cap = || PathElement::new(vec![(0, -4), (0, 4)], INK);
-            let value = Text::new(
-                format!("{:.3}", estimate.mean),
-                (8, -6),
-                ("sans-serif", 13).into_font().color(&INK),
-            );
-            let beside = Pos::new(HPos::Right, VPos::Center);
-            let style = ("sans-serif", 14).into_font().color(&INK).pos(beside);
-            let name = Text::new((*name).to_owned(), (-10, 0), style);
-            chart.draw_series([EmptyElement::at((0.0, middle.clone())) + name])?;
-            chart.draw_series([EmptyElement::at((estimate.low, middle.clone())) + cap()])?;
-            chart.draw_series([EmptyElement::at((estimate.high, middle)) + cap() + value])?;
+            bar(&mut chart, count - 1 - index, name, *estimate)?;
         }
         Ok(())
     })
+}
+
+/// One row: the bar, its interval, its name on the left and its value on the right.
+fn bar(chart: &mut Rows, row: usize, name: &str, estimate: Estimate) -> Drawn {
+    let (below, above) = (SegmentValue::Exact(row), SegmentValue::Exact(row + 1));
+    let corners = [(0.0, below), (estimate.mean, above)];
+    let mut bar = Rectangle::new(corners, BLUE.mix(0.75).filled());
+    bar.set_margin(6, 6, 0, 0);
+    chart.draw_series([bar])?;
+    let at = |x: f64| (x, SegmentValue::CenterOf(row));
+    let ends = vec![at(estimate.low), at(estimate.high)];
+    chart.draw_series([PathElement::new(ends, INK)])?;
+    let cap = || PathElement::new(vec![(0, -4), (0, 4)], INK);
+    let font = ("sans-serif", 14).into_font().color(&INK);
+    let value = Text::new(format!("{:.3}", estimate.mean), (8, -6), font.clone());
+    let beside = font.pos(Pos::new(HPos::Right, VPos::Center));
+    let name = Text::new(name.to_owned(), (-10, 0), beside);
+    chart.draw_series([EmptyElement::at(at(0.0)) + name])?;
+    chart.draw_series([EmptyElement::at(at(estimate.low)) + cap()])?;
+    chart.draw_series([EmptyElement::at(at(estimate.high)) + cap() + value])?;
+    Ok(())
 }
 
 /// A bar a query, from the greatest win to the greatest loss; what didn't change is the gap between.
@@ -123,11 +123,7 @@ pub(super) fn deltas(differences: &[f64]) -> Result<String> {
 
 /// Shares of relevant and of irrelevant chunks by score, side by side: their numbers differ too much for counts.
 pub(super) fn histogram(scores: &Scores) -> Result<String> {
-    let all = || scores.relevant.iter().chain(&scores.irrelevant).copied();
-    let (low, high) = all().fold((f64::MAX, f64::MIN), |(low, high), s| {
-        (low.min(s), high.max(s))
-    });
-    let width = ((high - low) / BINS as f64).max(1e-6);
+    let (low, width) = grid(scores);
     let sides = [(&scores.relevant, BLUE), (&scores.irrelevant, ORANGE)];
     let shares = sides.map(|(values, _)| shares(values, low, width));
     let top = shares
@@ -142,13 +138,8 @@ pub(super) fn histogram(scores: &Scores) -> Result<String> {
             .set_label_area_size(LabelAreaPosition::Bottom, 28)
             .build_cartesian_2d(low..low + width * BINS as f64, 0.0..top)?;
         let percent = |share: &f64| format!("{:.0} %", share * 100.0);
-        let score = |score: &f64| {
-            if high - low < 0.5 {
-                format!("{score:.3}")
-            } else {
-                format!("{score:.1}")
-            }
-        };
+        let digits = if width < 0.025 { 3 } else { 1 };
+        let score = |score: &f64| format!("{score:.digits$}");
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -173,6 +164,16 @@ pub(super) fn histogram(scores: &Scores) -> Result<String> {
         }
         Ok(())
     })
+}
+
+/// The lowest score, and the width of a bin.
+fn grid(scores: &Scores) -> (f64, f64) {
+    let all = || scores.relevant.iter().chain(&scores.irrelevant).copied();
+    let (low, high) = (
+        all().fold(f64::MAX, f64::min),
+        all().fold(f64::MIN, f64::max),
+    );
+    (low, ((high - low) / BINS as f64).max(1e-6))
 }
 
 fn shares(values: &[f64], low: f64, width: f64) -> [f64; BINS] {
