@@ -88,6 +88,19 @@ impl Comparison {
         (count(|d| d > 0.0), count(|d| d < 0.0), count(|d| d == 0.0))
     }
 
+    /// The queries that won most, best first, and those that lost most, worst first; `queries` are those of the evaluation.
+    pub fn extremes<'a>(&self, queries: &'a [String], most: usize) -> [Vec<(&'a str, f64)>; 2] {
+        let pairs = queries
+            .iter()
+            .map(String::as_str)
+            .zip(self.differences.iter().copied());
+        let mut sorted: Vec<(&str, f64)> = pairs.filter(|(_, d)| *d != 0.0).collect();
+        sorted.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let won = sorted.iter().filter(|(_, d)| *d > 0.0).take(most);
+        let lost = sorted.iter().rev().filter(|(_, d)| *d < 0.0).take(most);
+        [won.copied().collect(), lost.copied().collect()]
+    }
+
     /// The verdict as a sentence.
     pub fn sentence(&self) -> String {
         let Estimate { mean, low, high } = self.difference;
@@ -272,6 +285,8 @@ mod tests {
         );
         let better = evaluation.verdicts().next().unwrap();
         assert_eq!(better.wins_losses_ties(), (15, 0, 15));
+        let [won, lost] = better.extremes(&evaluation.queries, 2);
+        assert_eq!((won, lost.len()), (vec![("q1", 1.0), ("q3", 1.0)], 0));
         assert!(
             better
                 .sentence()

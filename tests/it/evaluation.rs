@@ -92,6 +92,7 @@ fn has_figures(found: &Value) {
         assert!(latency("p95") >= latency("p50"), "{one}");
         assert!(one["metrics"]["Recall@100"]["mean"].is_number(), "{one}");
         assert!(one["stages"][0]["name"].is_string(), "{one}");
+        assert!(one["byQuery"]["q3"].is_number(), "{one}");
     }
     let scores = |name: &str| &configuration(found, name)["scores"][0];
     assert_eq!(scores("dense")["kind"], "COSINE");
@@ -210,34 +211,46 @@ fn run_files_are_compared_without_a_service() {
     assert_eq!(bare.0, 2, "{}", bare.2);
 }
 
-/// Grades every query's documents alike, as a service with a cross-encoder `ce` would.
+/// Documents below it are graded `INCORRECT`.
+const DROPPED: u32 = 8;
+
+/// Grades every query's documents alike, as a service with a cross-encoder `ce` would; has no room for the first request.
 async fn grading_service(nats: &Nats) {
     let client = nats.client().await;
     let mut asked = client.subscribe("rag.*.t1").await.expect("subscribed");
     client.flush().await.expect("flushed");
     let result = |n: u32| {
-        json!({
-            "documentId": format!("d{n}"), "grade": "AMBIGUOUS", "signals": { "crossEncoderLogit": f64::from(n) - 10.0 },
-        })
+        let grade = if n < DROPPED {
+            "INCORRECT"
+        } else {
+            "AMBIGUOUS"
+        };
+        let signals = json!({ "crossEncoderLogit": f64::from(n) - 10.0 });
+        json!({ "documentId": format!("d{n}"), "grade": grade, "signals": signals })
     };
     let results: Vec<Value> = (0..22).map(result).collect();
     let models = json!({ "crossEncoder": "ce" });
     let graded = json!({ "outcome": "OK", "results": results, "models": models });
     let info = json!({ "info": { "legs": ["dense"], "models": models } });
     tokio::spawn(async move {
+        let mut busy = true;
         while let Some(message) = asked.next().await {
-            let body = if message.subject.contains("catalog") {
-                &info
-            } else {
-                &graded
-            };
-            let (Some(reply), body) = (message.reply, body.to_string()) else {
-                continue;
-            };
-            let sent = client.publish_with_headers(reply, headers(&[JSON]), body.into());
+            let catalog = message.subject.contains("catalog");
+            let mut all = headers(&[JSON]);
+            let mut body = if catalog { &info } else { &graded }.to_string();
+            if !catalog && std::mem::take(&mut busy) {
+                all.insert("Nats-Service-Error-Code", "503");
+                body = json!({ "code": 503, "kind": "overloaded", "retryAfterMs": 10 }).to_string();
+            }
+            let reply = message.reply.expect("an address");
+            let sent = client.publish_with_headers(reply, all, body.into());
             sent.await.expect("sent");
         }
     });
+}
+
+fn relevant(query: u32, document: u32) -> bool {
+    (document * 7 + query * 13) % 20 < document
 }
 
 /// Documents 0 to 19 are judged, the more of them relevant the higher their number; 20 and 21 are not.
@@ -251,8 +264,8 @@ fn judged(root: &Path) -> PathBuf {
             json!({ "_id": format!("q{query}"), "text": "anything" })
         ));
         for document in 0..20 {
-            let relevant = (document * 7 + query * 13) % 20 < document;
-            qrels.push_str(&format!("q{query}\td{document}\t{}\n", i32::from(relevant)));
+            let grade = i32::from(relevant(query, document));
+            qrels.push_str(&format!("q{query}\td{document}\t{grade}\n"));
         }
     }
     std::fs::write(folder.join("queries.jsonl"), queries).expect("written");
@@ -304,7 +317,7 @@ async fn a_calibration_is_written_beside_what_the_manifest_says() {
         dry["heldOut"]["missRate"].as_f64().expect("a share") < 0.1,
         "{dry}"
     );
-    let done = answer(&mut calibrate(&[]));
+    let done = answer(&mut calibrate(&["--concurrency", "4"]));
     assert_eq!(
         done["id"], dry["id"],
         "the same judgements and seed give the same"
@@ -329,4 +342,27 @@ async fn a_calibration_is_written_beside_what_the_manifest_says() {
         (1, true),
         "{err}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_filtering_would_drop_is_told() {
+    let nats = Nats::start().await;
+    grading_service(&nats).await;
+    let dir = tempfile::tempdir().expect("a folder");
+    let folder = judged(dir.path());
+    let mut command = ragbus(&nats.url(), dir.path());
+    command.arg("eval").arg(&folder).arg("--json");
+    command.args(["--tenant", "t1", "--corpus", "docs"]);
+    let found = answer(command.args(["--configurations", "corrective-grade"]));
+    let pairs = || (0..40).flat_map(|query| (0..20).map(move |document| (query, document)));
+    let all = pairs().filter(|(query, document)| relevant(*query, *document));
+    let dropped = all.clone().filter(|(_, document)| *document < DROPPED);
+    let (all, dropped) = (all.count(), dropped.count());
+    let told = &configuration(&found, "corrective-grade")["filterWouldDrop"];
+    assert!(dropped > 0, "the test drops something");
+    assert_eq!(
+        (&told["relevantChunks"], &told["droppedChunks"]),
+        (&all.into(), &dropped.into())
+    );
+    assert_eq!(told["share"].as_f64(), Some(dropped as f64 / all as f64));
 }

@@ -108,7 +108,7 @@ fn built_in(name: &str, legs: &[String]) -> Result<Configuration> {
     let baselines: &[&str] = match name {
         "dense" => &[],
         "sparse" | "bm25" => &["dense"],
-        "hybrid" => &["dense", "sparse"],
+        "hybrid" => &["dense", "sparse", "bm25"],
         "corrective-filter" => &["hybrid", "corrective-grade"],
         "corrective+reranking" => &["hybrid", "corrective-filter"],
         _ => &["hybrid"],

@@ -86,8 +86,16 @@ impl Findings {
         let metrics: Map<String, Value> = metrics
             .map(|(metric, mean)| (metric.to_string(), estimate(mean)))
             .collect();
-        let mut value =
-            json!({ "name": evaluated.name, "status": "EVALUATED", "metrics": metrics });
+        let by_query = self.evaluation.primary().map(|(index, _)| {
+            let values = evaluated.values[index]
+                .iter()
+                .map(|value| Value::from(*value));
+            let queries = self.evaluation.queries.iter().cloned();
+            queries.zip(values).collect::<Map<String, Value>>()
+        });
+        let mut value = json!({
+            "name": evaluated.name, "status": "EVALUATED", "metrics": metrics, "byQuery": by_query,
+        });
         if let Some(measured) = self.measured(&evaluated.name) {
             let stage = |stage: &super::measured::Stage| {
                 json!({

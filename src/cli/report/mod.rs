@@ -12,6 +12,8 @@ use super::eval::findings::{Findings, drop_sentence, method};
 use crate::error::Result;
 use crate::evaluation::{Comparison, Verdict};
 
+/// Queries named as the greatest wins and losses.
+const EXTREMES: usize = 4;
 const STYLE: &str = include_str!("style.css");
 
 /// The page.
@@ -120,6 +122,7 @@ fn wins_and_losses(findings: &Findings) -> Result<Markup> {
     let mut figures = Vec::new();
     for comparison in findings.evaluation.verdicts() {
         let (wins, losses, ties) = comparison.wins_losses_ties();
+        let [won, lost] = comparison.extremes(&findings.evaluation.queries, EXTREMES);
         let svg = plots::deltas(&comparison.differences)?;
         figures.push(html! {
             figure {
@@ -127,11 +130,19 @@ fn wins_and_losses(findings: &Findings) -> Result<Markup> {
                 figcaption {
                     strong { (comparison.configuration) } " minus " strong { (comparison.baseline) } ", "
                     (comparison.metric.to_string()) " by query: " (wins) " won, " (losses) " lost, " (ties) " unchanged"
+                    @for (label, queries) in [("won most", won), ("lost most", lost)] {
+                        @if !queries.is_empty() { br; (label) ": " (listed(&queries)) }
+                    }
                 }
             }
         });
     }
     Ok(html! { div.grid { @for figure in figures { (figure) } } })
+}
+
+fn listed(queries: &[(&str, f64)]) -> String {
+    let one = |(query, difference): &(&str, f64)| format!("{query} ({difference:+.2})");
+    queries.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// What only a running service shows.
