@@ -1,7 +1,7 @@
 """Write tests/fixtures/trec_eval.json: random judgements and runs with the values that trec_eval gives them.
 
-    python3 -m venv /tmp/trec && /tmp/trec/bin/pip install pytrec-eval-terrier==0.5.11
-    /tmp/trec/bin/python scripts/make_trec_eval_fixture.py --out tests/fixtures/trec_eval.json
+    python3 -m venv venv && venv/bin/pip install pytrec-eval-terrier==0.5.11 numpy
+    venv/bin/python scripts/make_trec_eval_fixture.py --out tests/fixtures/trec_eval.json
 
 Not part of the setup: the fixture is committed. The data has ties, scores that are equal as 32-bit
 numbers only, unjudged documents, grades from -1 to 4, and queries without a result.

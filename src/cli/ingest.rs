@@ -50,7 +50,7 @@ fn metadata(text: &str) -> Result<pbjson_types::Struct> {
 /// Publishes jobs and collects their results into the report.
 pub(super) async fn carry_out(
     client: &Client,
-    sources: Vec<Source>,
+    sources: impl IntoIterator<Item = Source>,
     report: &mut Report,
 ) -> Result<()> {
     let mut results = client.results().await?;

@@ -82,8 +82,10 @@ async fn graded(
         ..v1::RetrieveOptions::default()
     };
     eprintln!("grading the results of {} queries", judged.queries.len());
-    match asking.all(&judged.queries, &options).await? {
-        Asked::Answered(answers) => Ok(answers),
+    let mut answers = Vec::new();
+    let each = |answer| answers.push(answer);
+    match asking.all(&judged.queries, &options, each).await? {
+        Asked::Answered => Ok(answers),
         Asked::Refused(reason) => {
             let problem = format!(
                 "the service grades nothing ({reason}): set models.cross_encoder to a model in models.dir and start the workers again"

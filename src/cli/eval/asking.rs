@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 
 use super::super::context;
 use crate::error::{Error, ErrorKind, Result};
@@ -43,14 +43,15 @@ pub(in crate::cli) struct Answer {
 /// What became of a configuration.
 #[derive(Debug)]
 pub(in crate::cli) enum Asked {
-    /// An answer to every query.
-    Answered(Vec<Answer>),
+    /// Every query has an answer.
+    Answered,
     /// The service lacks a part that the options name; what it said.
     Refused(String),
 }
 
 impl Asking<'_> {
-    /// Asks every query. The first one is asked twice: the first time warms up, and tells whether the service can do this.
+    /// Asks every query and hands the answers over in order. The first query is asked twice: the first time warms up, and
+    /// tells whether the service can do this.
     ///
     /// # Errors
     /// Whatever a request fails with, naming the query; a missing corpus.
@@ -58,9 +59,10 @@ impl Asking<'_> {
         &self,
         queries: &[Question],
         options: &v1::RetrieveOptions,
+        mut each: impl FnMut(Answer),
     ) -> Result<Asked> {
         let Some(first) = queries.first() else {
-            return Ok(Asked::Answered(Vec::new()));
+            return Ok(Asked::Answered);
         };
         match self.reply(first, options).await?.0 {
             Reply::Refused(error) if error.code == 422 && error.field.starts_with("options") => {
@@ -73,11 +75,11 @@ impl Asking<'_> {
             _ => {}
         }
         let asked = stream::iter(queries).map(|query| self.answer(query, options));
-        asked
-            .buffered(self.concurrency)
-            .try_collect()
-            .await
-            .map(Asked::Answered)
+        let mut answers = asked.buffered(self.concurrency);
+        while let Some(answer) = answers.next().await {
+            each(answer?);
+        }
+        Ok(Asked::Answered)
     }
 
     async fn answer(&self, query: &Question, options: &v1::RetrieveOptions) -> Result<Answer> {

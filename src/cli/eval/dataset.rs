@@ -44,7 +44,8 @@ pub(in crate::cli) fn judged(folder: &Path, args: &JudgedArgs) -> Result<Judged>
         None => qrels_of(folder, &args.split)?,
     };
     let judgements = judgements(&path)?;
-    let mut queries: Vec<Question> = lines(&folder.join("queries.jsonl"), evaluation::question)?;
+    let mut queries: Vec<Question> =
+        lines(&folder.join("queries.jsonl"), evaluation::question)?.collect::<Result<_>>()?;
     let mut seen = HashSet::new();
     if let Some(twice) = queries.iter().find(|query| !seen.insert(&query.id)) {
         let problem = format!("has {:?} twice", twice.id);
@@ -108,7 +109,8 @@ fn qrels_of(folder: &Path, split: &str) -> Result<PathBuf> {
         })
 }
 
-/// The documents of a folder as ingest jobs.
+/// The documents of a folder as ingest jobs, and how many there are. The file is read twice: once to see that every line is
+/// good before the first one is put, once as jobs go out, so that a large corpus never stands in memory.
 ///
 /// # Errors
 /// `InvalidField` naming file and line.
@@ -117,12 +119,21 @@ pub(super) fn documents(
     corpus: &str,
     body: Body,
     chunks: Chunks,
-) -> Result<Vec<Source>> {
-    let documents: Vec<Document> = lines(&folder.join("corpus.jsonl"), evaluation::document)?;
-    Ok(documents
-        .into_iter()
-        .map(|document| source(corpus, document, body, chunks))
-        .collect())
+) -> Result<(usize, impl Iterator<Item = Source>)> {
+    let path = folder.join("corpus.jsonl");
+    let mut count = 0;
+    for document in lines(&path, evaluation::document)? {
+        document?;
+        count += 1;
+    }
+    let job = move |document: Result<Document>| match document {
+        Ok(document) => source(corpus, document, body, chunks),
+        Err(error) => Source {
+            name: "corpus.jsonl".to_owned(),
+            job: Err(error),
+        },
+    };
+    Ok((count, lines(&path, evaluation::document)?.map(job)))
 }
 
 fn source(corpus: &str, document: Document, body: Body, chunks: Chunks) -> Source {
@@ -162,17 +173,20 @@ fn source(corpus: &str, document: Document, body: Body, chunks: Chunks) -> Sourc
     }
 }
 
-fn lines<T>(path: &Path, read: fn(&str, usize, &str) -> Result<T>) -> Result<Vec<T>> {
+/// Lines that aren't blank, read as they are asked for.
+fn lines<T>(
+    path: &Path,
+    read: fn(&str, usize, &str) -> Result<T>,
+) -> Result<impl Iterator<Item = Result<T>> + use<T>> {
     let file = std::fs::File::open(path).map_err(|e| unreadable(path, e))?;
+    let path = path.to_owned();
     let name = path.display().to_string();
-    let mut all = Vec::new();
-    for (number, line) in (1..).zip(BufReader::new(file).lines()) {
-        let line = line.map_err(|e| unreadable(path, e))?;
-        if !line.trim().is_empty() {
-            all.push(read(&name, number, &line)?);
-        }
-    }
-    Ok(all)
+    let parsed = move |(number, line): (usize, std::io::Result<String>)| match line {
+        Err(e) => Some(Err(unreadable(&path, e))),
+        Ok(line) if line.trim().is_empty() => None,
+        Ok(line) => Some(read(&name, number, &line)),
+    };
+    Ok((1..).zip(BufReader::new(file).lines()).filter_map(parsed))
 }
 
 #[cfg(test)]
@@ -273,9 +287,9 @@ mod tests {
     #[test]
     fn documents_become_jobs() {
         let dir = folder();
-        let jobs = documents(dir.path(), "c", Body::TitleText, Chunks::Whole).expect("documents");
+        let read = |body, chunks| documents(dir.path(), "c", body, chunks);
+        let (count, jobs) = read(Body::TitleText, Chunks::Whole).expect("documents");
         let chunks: Vec<Vec<String>> = jobs
-            .into_iter()
             .map(|source| match source.job.expect("a job").operation {
                 Some(Operation::PutChunks(put)) => {
                     put.chunks.into_iter().map(|c| c.content).collect()
@@ -283,21 +297,19 @@ mod tests {
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(chunks, [vec!["T\n\nx".to_owned()], vec![]]);
-        let jobs = documents(dir.path(), "c", Body::Text, Chunks::Service).expect("documents");
-        assert!(matches!(
-            &jobs[0].job,
-            Ok(v1::IngestRequest {
-                operation: Some(Operation::PutDocument(_)),
-                ..
-            })
-        ));
+        assert_eq!(
+            (count, chunks),
+            (2, vec![vec!["T\n\nx".to_owned()], vec![]])
+        );
+        let (_, mut jobs) = read(Body::Text, Chunks::Service).expect("documents");
+        let first = jobs.next().expect("a document").job.expect("a job");
+        assert!(matches!(first.operation, Some(Operation::PutDocument(_))));
         std::fs::write(
             dir.path().join("corpus.jsonl"),
             "{\"_id\":\"a\",\"text\":\"x\"}\n{}\n",
         )
         .expect("written");
-        let error = documents(dir.path(), "c", Body::Text, Chunks::Whole).unwrap_err();
+        let error = read(Body::Text, Chunks::Whole).err().expect("a bad line");
         assert!(error.message().contains("corpus.jsonl line 2"), "{error}");
     }
 }

@@ -40,42 +40,39 @@ pub(in crate::cli) struct Stage {
 }
 
 impl Measured {
-    /// The figures of all answers to a configuration.
-    pub(super) fn of(
-        configuration: Configuration,
-        answers: Vec<Answer>,
-        judgements: &Judgements,
-        relevant_from: i32,
-    ) -> Self {
+    /// Nothing answered yet.
+    pub(super) fn new(configuration: Configuration) -> Self {
         let grades = configuration.options.corrective() == corrective::Mode::Grade;
-        let mut measured = Self {
+        Self {
             configuration,
             rankings: BTreeMap::new(),
-            latencies: answers
-                .iter()
-                .map(|a| a.took.as_secs_f64() * 1_000.0)
-                .collect(),
+            latencies: Vec::new(),
             stages: Vec::new(),
             degraded: BTreeMap::new(),
             truncated: 0,
             scores: Vec::new(),
             dropped: grades.then(Dropped::default),
-        };
-        measured.latencies.sort_by(f64::total_cmp);
-        for answer in answers {
-            let relevant = |document: &str| {
-                judgements
-                    .grade(&answer.query, document)
-                    .map(|grade| grade >= relevant_from)
-            };
-            measured.note_scores(&answer.response.results, relevant);
-            measured.note_work(&answer.response);
-            let chunks = answer.response.results.into_iter();
-            let documents = collapse(chunks.map(|c| (c.document_id, c.relevance_score)));
-            measured.rankings.insert(answer.query, documents);
         }
-        measured.scores.iter_mut().for_each(Scores::sort);
-        measured
+    }
+
+    /// Adds an answer's figures.
+    pub(super) fn add(&mut self, answer: Answer, judgements: &Judgements, relevant_from: i32) {
+        let relevant = |document: &str| {
+            let grade = judgements.grade(&answer.query, document);
+            grade.map(|grade| grade >= relevant_from)
+        };
+        self.latencies.push(answer.took.as_secs_f64() * 1_000.0);
+        self.note_scores(&answer.response.results, relevant);
+        self.note_work(&answer.response);
+        let chunks = answer.response.results.into_iter();
+        let documents = collapse(chunks.map(|c| (c.document_id, c.relevance_score)));
+        self.rankings.insert(answer.query, documents);
+    }
+
+    /// Orders what percentiles are taken of; after the last answer.
+    pub(super) fn sort(&mut self) {
+        self.latencies.sort_by(f64::total_cmp);
+        self.scores.iter_mut().for_each(Scores::sort);
     }
 
     fn note_scores(
@@ -224,6 +221,15 @@ mod tests {
         vec![answer("q1", 30), answer("q2", 10)]
     }
 
+    fn of(configuration: Configuration, judgements: &Judgements) -> Measured {
+        let mut measured = Measured::new(configuration);
+        for answer in answers() {
+            measured.add(answer, judgements, 1);
+        }
+        measured.sort();
+        measured
+    }
+
     #[test]
     fn replies_are_reduced_to_documents_scores_and_drops() {
         let mut judgements = Judgements::default();
@@ -235,10 +241,10 @@ mod tests {
             options: v1::RetrieveOptions::default(),
             baselines: None,
         };
-        let measured = Measured::of(configuration.clone(), answers(), &judgements, 1);
+        let measured = of(configuration.clone(), &judgements);
         assert_eq!(measured.dropped, None, "nothing is graded");
         configuration.options.corrective = corrective::Mode::Grade.into();
-        let measured = Measured::of(configuration, answers(), &judgements, 1);
+        let measured = of(configuration, &judgements);
         let documents: Vec<&str> = measured.rankings["q1"]
             .iter()
             .map(|(d, _)| d.as_str())

@@ -124,16 +124,14 @@ async fn measure(
     let relevant_from = args.judged.relevant_from;
     for configuration in configurations {
         eprintln!("{}: {} queries", configuration.name, judged.queries.len());
-        match asking.all(&judged.queries, &configuration.options).await? {
-            Asked::Refused(reason) => skipped.push((configuration.name, reason)),
-            Asked::Answered(answers) => {
-                let judgements = &judged.judgements;
-                measured.push(Measured::of(
-                    configuration,
-                    answers,
-                    judgements,
-                    relevant_from,
-                ));
+        let options = configuration.options.clone();
+        let mut one = Measured::new(configuration);
+        let each = |answer| one.add(answer, &judged.judgements, relevant_from);
+        match asking.all(&judged.queries, &options, each).await? {
+            Asked::Refused(reason) => skipped.push((one.configuration.name, reason)),
+            Asked::Answered => {
+                one.sort();
+                measured.push(one);
             }
         }
     }
@@ -179,8 +177,8 @@ pub(super) async fn info(client: &Client) -> Result<v1::Info> {
 }
 
 async fn ingest(client: &Client, args: &EvalArgs, folder: &Path, corpus: &str) -> Result<()> {
-    let documents = dataset::documents(folder, corpus, args.body, args.chunking)?;
-    let mut report = Report::silent(documents.len());
+    let (count, documents) = dataset::documents(folder, corpus, args.body, args.chunking)?;
+    let mut report = Report::silent(count);
     let started = Instant::now();
     carry_out(client, documents, &mut report).await?;
     let failed = report.failures();
