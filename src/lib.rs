@@ -13,6 +13,7 @@ pub mod tenancy;
 pub mod spi;
 // L2: use cases
 pub mod crossencoder;
+pub mod evaluation;
 pub mod expansion;
 pub mod ingest;
 pub mod retrieval;

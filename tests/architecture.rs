@@ -44,6 +44,11 @@ const ROWS: &[Row] = &[
         modules: &["error", "model", "tenancy"],
     },
     Row {
+        path: "evaluation",
+        crates: &["rand", "serde", "serde_json"],
+        modules: &["error", "model"],
+    },
+    Row {
         path: "ingest",
         crates: &["sha2", "uuid", "text_splitter"],
         modules: BASE,
@@ -353,6 +358,10 @@ fn singular_places_stay_singular() {
             "adapters::",
             &["app", "cli/models.rs", "cli/bench_ingest.rs", "adapters"],
         ),
+        // Markup, plots and edited manifests are the business of one place each.
+        ("maud::", &["cli/report"]),
+        ("plotters::", &["cli/report"]),
+        ("toml_edit::", &["cli/calibrate"]),
         // Every instrument stands in one file.
         ("u64_counter(", &["telemetry/metrics.rs"]),
         ("f64_histogram(", &["telemetry/metrics.rs"]),

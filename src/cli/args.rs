@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_eval::{CalibrateArgs, EvalArgs};
 use crate::config::Overrides;
 
 /// Retrieval-augmented generation as a message-bus service.
@@ -74,6 +75,18 @@ pub(super) enum Command {
     /// Show server, streams, backlog and workers.
     #[command(after_help = "Example: ragbus status --tenant acme")]
     Status(StatusArgs),
+    /// Measure retrieval on judged queries, stage by stage; or compare TREC run files.
+    #[command(
+        after_help = "Examples:\n  ragbus eval scifact/ --tenant acme --corpus scifact --ingest --html report.html\n  \
+        ragbus eval cranfield/ --tenant acme --corpus cranfield --configurations dense,sparse,hybrid --json\n  \
+        ragbus eval --qrels qrels.txt --run baseline.run better.run"
+    )]
+    Eval(EvalArgs),
+    /// Calibrate the cross-encoder's grades on judged queries and write that to its model.toml.
+    #[command(
+        after_help = "Example: ragbus calibrate scifact/ --tenant acme --corpus scifact --precision 0.9 --dry-run"
+    )]
+    Calibrate(CalibrateArgs),
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),

@@ -41,7 +41,7 @@ async fn retrieve(config: &Config, args: &BenchRetrieveArgs) -> Result<ExitCode>
     let tenant = context::tenant(TENANT)?;
     let (client, connection) = context::client(config, &tenant).await?;
     let mut report = Report::new(DOCUMENTS, false);
-    let sources = (0..DOCUMENTS)
+    let sources: Vec<_> = (0..DOCUMENTS)
         .map(|number| bench_ingest::source(CORPUS, number, bench_ingest::text(number as u64, 120)))
         .collect();
     carry_out(&client, sources, &mut report).await?;

@@ -136,7 +136,7 @@ async fn through_service(client: &Client, texts: Vec<String>) -> Result<Duration
         .into_iter()
         .enumerate()
         .map(|(number, text)| source(CORPUS, number, text));
-    let sources = sources.collect();
+    let sources: Vec<_> = sources.collect();
     let started = Instant::now();
     carry_out(client, sources, &mut report).await?;
     let took = started.elapsed();

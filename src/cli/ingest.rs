@@ -50,7 +50,7 @@ fn metadata(text: &str) -> Result<pbjson_types::Struct> {
 /// Publishes jobs and collects their results into the report.
 pub(super) async fn carry_out(
     client: &Client,
-    sources: Vec<Source>,
+    sources: impl IntoIterator<Item = Source>,
     report: &mut Report,
 ) -> Result<()> {
     let mut results = client.results().await?;
@@ -140,10 +140,21 @@ async fn looked_up(
     Ok(any)
 }
 
+/// What is told of single documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// Warnings.
+    Warnings,
+    /// Results as JSON lines.
+    Json,
+    /// Nothing: standard output is for something else.
+    Nothing,
+}
+
 /// What became of each document.
 pub(super) struct Report {
     bar: ProgressBar,
-    json: bool,
+    show: Show,
     statuses: BTreeMap<&'static str, u64>,
     chunks: u64,
     warnings: u64,
@@ -155,6 +166,16 @@ pub(super) struct Report {
 impl Report {
     /// For so many documents.
     pub(super) fn new(documents: usize, json: bool) -> Self {
+        let show = if json { Show::Json } else { Show::Warnings };
+        Self::showing(documents, show)
+    }
+
+    /// For so many documents, of which standard output hears nothing.
+    pub(super) fn silent(documents: usize) -> Self {
+        Self::showing(documents, Show::Nothing)
+    }
+
+    fn showing(documents: usize, show: Show) -> Self {
         let bar = ProgressBar::new(documents as u64);
         let style =
             ProgressStyle::with_template("{bar:30} {pos}/{len} documents, {elapsed} ({eta} left)");
@@ -163,7 +184,7 @@ impl Report {
         }
         Self {
             bar,
-            json,
+            show,
             statuses: BTreeMap::new(),
             chunks: 0,
             warnings: 0,
@@ -195,12 +216,14 @@ impl Report {
                 format!("{} ({})", error.message, error.kind),
             ));
         }
-        if self.json {
-            output::json(&ingest_result(result))?;
-        } else {
-            for warning in &result.warnings {
-                self.bar.suspend(|| eprintln!("warning: {name}: {warning}"));
+        match self.show {
+            Show::Json => output::json(&ingest_result(result))?,
+            Show::Warnings => {
+                for warning in &result.warnings {
+                    self.bar.suspend(|| eprintln!("warning: {name}: {warning}"));
+                }
             }
+            Show::Nothing => {}
         }
         Ok(())
     }
@@ -227,33 +250,49 @@ impl Report {
         }
     }
 
-    /// Prints the summary; failures make the exit code 1.
-    pub(super) fn finish(self, took: Duration) -> Result<ExitCode> {
-        self.bar.finish_and_clear();
+    /// Documents that failed.
+    pub(super) fn failures(&self) -> usize {
+        self.failures.len()
+    }
+
+    /// Prints what failed and why.
+    pub(super) fn tell_failures(&self) {
         for (name, why) in &self.failures {
             eprintln!("failed: {name}: {why}");
         }
-        if !self.json {
-            let counts: Vec<String> = self
-                .statuses
-                .iter()
-                .map(|(status, n)| format!("{n} {status}"))
-                .collect();
-            let counts = if counts.is_empty() {
-                "nothing to do".to_owned()
-            } else {
-                counts.join(", ")
-            };
-            output::line(&format!(
-                "{counts}; {} chunks in {:.1} s{}",
-                self.chunks,
-                took.as_secs_f64(),
-                if self.warnings > 0 {
-                    format!("; {} with warnings", self.warnings)
-                } else {
-                    String::new()
-                }
-            ))?;
+    }
+
+    /// Counts by status, chunks and time; the bar goes.
+    pub(super) fn summary(&self, took: Duration) -> String {
+        self.bar.finish_and_clear();
+        let counts: Vec<String> = self
+            .statuses
+            .iter()
+            .map(|(status, n)| format!("{n} {status}"))
+            .collect();
+        let counts = if counts.is_empty() {
+            "nothing to do".to_owned()
+        } else {
+            counts.join(", ")
+        };
+        let warnings = if self.warnings > 0 {
+            format!("; {} with warnings", self.warnings)
+        } else {
+            String::new()
+        };
+        format!(
+            "{counts}; {} chunks in {:.1} s{warnings}",
+            self.chunks,
+            took.as_secs_f64()
+        )
+    }
+
+    /// Prints the summary; failures make the exit code 1.
+    pub(super) fn finish(self, took: Duration) -> Result<ExitCode> {
+        let summary = self.summary(took);
+        self.tell_failures();
+        if self.show != Show::Json {
+            output::line(&summary)?;
         }
         Ok(if self.failures.is_empty() {
             ExitCode::SUCCESS

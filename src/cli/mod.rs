@@ -4,17 +4,21 @@
 //! Layer 4. Exit codes: 0 done, 1 the work failed, 2 usage or configuration.
 
 mod args;
+mod args_eval;
 mod bench;
 mod bench_ingest;
+mod calibrate;
 mod context;
 mod delete;
 mod dev;
+mod eval;
 mod files;
 mod ingest;
 mod models;
 mod nats_server;
 mod output;
 mod query;
+mod report;
 mod service;
 mod snippet;
 mod status;
@@ -66,6 +70,8 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Query(args) => context::block_on(query::run(&config, &args)),
         Command::Delete(args) => context::block_on(delete::run(&config, &args)),
         Command::Status(args) => context::block_on(status::run(&config, &args)),
+        Command::Eval(args) => context::block_on(eval::run(&config, &args)),
+        Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),
         Command::Bench(args) => context::block_on(bench::run(&config, &args)),

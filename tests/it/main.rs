@@ -9,6 +9,7 @@ mod codes;
 mod command_line;
 mod drain;
 mod duplicates;
+mod evaluation;
 mod fault_points;
 mod isolation;
 mod kill;
