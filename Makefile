@@ -31,7 +31,7 @@ demo: setup build
 test-setup:
 	@command -v $(PYTHON) >/dev/null || { echo "make test: needs Python 3.9 or newer: apt-get install python3 python3-venv, or set PYTHON"; exit 1; }
 	@command -v $(CARGO) >/dev/null || { echo "make test: needs Rust 1.95 or newer (cargo on PATH)"; exit 1; }
-	@for part in nats onnx models; do $(PYTHON) scripts/setup.py --only $$part || exit 1; done
+	@for part in nats onnx models postgres; do $(PYTHON) scripts/setup.py --only $$part || exit 1; done
 .PHONY: test-setup
 
 fmt:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Put the native parts, the models and demo documents where ragbus looks for them.
 
-    python3 scripts/setup.py [--root .ragbus] [--only nats|onnx|models|demo-docs] [--postgres]
+    python3 scripts/setup.py [--root .ragbus] [--only nats|onnx|models|demo-docs|postgres]
 
 Safe to run again at any time: what is there and intact is kept, what is missing or damaged is
 made, and a killed run continues where it stopped. Needs Python 3.9 or newer with pip.
@@ -21,14 +21,15 @@ from setup_postgres import setup_postgres  # noqa: E402
 from setup_wheels import install_native  # noqa: E402
 
 STEPS = ("nats", "onnx", "models", "demo-docs")
+# Only what asks for a server of its own needs one: the tests do.
+ON_REQUEST = ("postgres",)
 
 
 def read_options():
     """Return the parsed command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=Path(".ragbus"), help="folder to fill (default .ragbus)")
-    parser.add_argument("--only", choices=STEPS, help="do this one step")
-    parser.add_argument("--postgres", action="store_true", help="also find or install a PostgreSQL server")
+    parser.add_argument("--only", choices=STEPS + ON_REQUEST, help="do this one step")
     return parser.parse_args()
 
 
@@ -38,6 +39,8 @@ def run_step(step, root, pins):
         setup_models(root, pins)
     elif step == "demo-docs":
         setup_demo_docs(root)
+    elif step == "postgres":
+        setup_postgres()
     else:
         install_native(root, pins, step)
 
@@ -66,8 +69,6 @@ def setup(options):
                 if step != "demo-docs" or options.only:
                     raise
                 say(f"skipped demo-docs: {error}")
-    if options.postgres:
-        setup_postgres()
     say("setup is complete")
 
 

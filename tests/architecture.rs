@@ -17,6 +17,17 @@ struct Row {
 /// Layer 0 and 1, which every row below them may name.
 const BASE: &[&str] = &["error", "fusion", "model", "tenancy", "spi"];
 
+/// What both SQL registries share.
+const SQL: &[&str] = &[
+    "error",
+    "model",
+    "spi",
+    "adapters::metadata_json",
+    "adapters::registry_rules",
+    "adapters::registry_statements",
+    "adapters::result_json",
+];
+
 const ROWS: &[Row] = &[
     Row {
         path: "model",
@@ -108,13 +119,22 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/sqlite",
         crates: &["sqlx", "serde_json"],
-        modules: &[
-            "error",
-            "model",
-            "spi",
-            "adapters::metadata_json",
-            "adapters::result_json",
-        ],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/postgres",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/registry_rules.rs",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/registry_statements.rs",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
     },
     Row {
         path: "adapters/metadata_json.rs",
@@ -349,7 +369,10 @@ fn singular_places_stay_singular() {
                 "testing",
             ],
         ),
-        ("TenantId::stored", &["adapters/sqlite", "model/ids.rs"]),
+        (
+            "TenantId::stored",
+            &["adapters/registry_statements.rs", "model/ids.rs"],
+        ),
         // Only one place decides what becomes of a failed job.
         ("AckKind::Nak", &["transport/nats/ingest_job.rs"]),
         ("AckKind::Term", &["transport/nats/ingest_job.rs"]),

@@ -1,7 +1,12 @@
-//! The registry contract on the memory and the SQLite registry, and what only a file promises.
+//! The registry contract on the memory, the SQLite and the Postgres registry, and what only a file or a server promises.
+
+#[path = "support/postgres.rs"]
+mod postgres_server;
 
 use std::sync::Arc;
 
+use postgres_server::PostgresServer;
+use ragbus::adapters::postgres::PostgresRegistry;
 use ragbus::adapters::sqlite::SqliteRegistry;
 use ragbus::spi::DocumentRegistry;
 use ragbus::testing::MemoryRegistry;
@@ -12,6 +17,12 @@ async fn sqlite() -> (Arc<dyn DocumentRegistry>, tempfile::TempDir) {
         .await
         .expect("opened");
     (Arc::new(registry), dir)
+}
+
+async fn postgres() -> (Arc<dyn DocumentRegistry>, PostgresServer) {
+    let server = PostgresServer::start();
+    let registry = PostgresRegistry::open(&server.url(), 8).await.expect("opened");
+    (Arc::new(registry), server)
 }
 
 macro_rules! contract {
@@ -27,6 +38,13 @@ macro_rules! contract {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 let (registry, _keep) = super::sqlite().await;
+                ragbus::testing::contract::registry::$case(registry).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let (registry, _keep) = super::postgres().await;
                 ragbus::testing::contract::registry::$case(registry).await;
             })*
         }
@@ -54,4 +72,35 @@ async fn a_file_is_read_back_and_a_damaged_one_is_told() {
     .expect("written");
     let error = SqliteRegistry::open(&path).await.expect_err("damaged");
     assert_eq!(error.kind(), ragbus::error::ErrorKind::DependencyFailed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_dies_and_comes_back_is_served_again() {
+    let mut server = PostgresServer::start();
+    let registry = PostgresRegistry::open(&server.url(), 4).await.expect("opened");
+    assert_eq!(registry.highest_sequence().await.expect("reads"), 0);
+    server.kill();
+    let error = registry.health().await.expect_err("nobody there");
+    assert_eq!(error.kind(), ragbus::error::ErrorKind::DependencyFailed);
+    server.restart();
+    registry.health().await.expect("connected again by itself");
+    assert_eq!(registry.highest_sequence().await.expect("reads"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_that_start_together_bring_the_schema_up_to_date_once() {
+    let server = PostgresServer::start();
+    let url = server.url();
+    let opened = (0..8).map(|_| PostgresRegistry::open(&url, 2));
+    for registry in futures::future::join_all(opened).await {
+        registry.expect("opened").health().await.expect("works");
+    }
+}
+
+#[tokio::test]
+async fn a_bad_address_is_told_without_its_password() {
+    for url in ["postgres://u:sesame@127.0.0.1:1/x", "postgres://u:sesame@:bad/x"] {
+        let error = PostgresRegistry::open(url, 1).await.expect_err("refused");
+        assert!(!error.chain().contains("sesame"), "{}", error.chain());
+    }
 }

@@ -7,12 +7,18 @@ pub mod edge;
 pub mod lexical;
 #[cfg(feature = "llm")]
 pub mod llm;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod metadata_json;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod parse;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod registry_rules;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod registry_statements;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod result_json;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

@@ -2,9 +2,8 @@
 //! worker.
 
 mod stages;
+mod storage;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,12 +11,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::adapters::edge::{EdgeConfig, EdgeVectorStore};
+use crate::adapters::edge::EdgeVectorStore;
 use crate::adapters::lexical::Bm25Encoder;
 use crate::adapters::llm::{ChatConfig, ChatGenerator};
 use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
 use crate::adapters::parse::TextParser;
-use crate::adapters::sqlite::SqliteRegistry;
 use crate::config::{Config, RoleName, TenancyKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
@@ -35,54 +33,13 @@ use crate::transport::nats::{Change, Connection, ReplyRule, connect, setup};
 use crate::wire::RetrieveRules;
 use crate::worker::{Role, WorkerParts, serve};
 use stages::StageParts;
+pub use storage::{lock_data, uses_data_folder};
 
 /// The worker's own inbox lies outside callers' inboxes.
 const WORKER_INBOX: &str = "_INBOX_W";
 const CONNECT_RETRY: Duration = Duration::from_secs(2);
 const PAGES_GRACE: Duration = Duration::from_secs(2);
 const STATS_EVERY: Duration = Duration::from_secs(10);
-
-/// Holds the data folder for this process; released when dropped, or killed.
-#[derive(Debug)]
-pub struct DataLock {
-    _file: File,
-}
-
-/// Takes the data folder before anything in it is opened.
-///
-/// # Errors
-/// `InvalidField` on `data_dir` when another process holds it or it can't be written.
-pub fn lock_data(dir: &Path) -> Result<DataLock> {
-    let unusable = |e| {
-        Error::invalid_field("data_dir", format!("{} can't be used", dir.display())).caused_by(e)
-    };
-    std::fs::create_dir_all(dir).map_err(unusable)?;
-    let file = File::create(dir.join("lock")).map_err(unusable)?;
-    match file.try_lock() {
-        Ok(()) => Ok(DataLock { _file: file }),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::invalid_field(
-            "data_dir",
-            format!(
-                "{} is in use by another worker: the embedded store belongs to one process. \
-                 Stop that worker, or set another data_dir",
-                dir.display()
-            ),
-        )),
-        Err(std::fs::TryLockError::Error(e)) => Err(unusable(e)),
-    }
-}
-
-/// Where the registry's SQLite file is.
-pub fn sqlite_path(config: &Config) -> PathBuf {
-    let url = config.sql.url.expose();
-    let path = url.strip_prefix("sqlite:").unwrap_or(url);
-    let path = path.strip_prefix("//").unwrap_or(path);
-    if path.is_empty() {
-        config.data_dir.join("ragbus.db")
-    } else {
-        PathBuf::from(path)
-    }
-}
 
 /// A fresh name for a worker.
 pub fn worker_name() -> String {
@@ -146,8 +103,10 @@ async fn connected(
 /// Everything a worker opens, in the order it is opened.
 struct Opened {
     pool: Arc<InferencePool>,
-    store: Arc<EdgeVectorStore>,
-    registry: SqliteRegistry,
+    store: Arc<dyn VectorStore>,
+    /// The same, when it is the embedded one.
+    edge: Option<Arc<EdgeVectorStore>>,
+    registry: Arc<dyn DocumentRegistry>,
     lexical: Arc<dyn LexicalEncoder>,
     stages: StageParts,
 }
@@ -182,15 +141,13 @@ async fn open(config: &Config) -> Result<Opened> {
     let pool = tokio::task::spawn_blocking(move || load_models(&configured))
         .await
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
-    let registry = SqliteRegistry::open(&sqlite_path(config)).await?;
     let cross_encoder = cross_encoder(config, &pool)?;
-    let edge = EdgeConfig::new(config.data_dir.join("edge"));
-    let store = tokio::task::spawn_blocking(move || EdgeVectorStore::open(edge))
-        .await
-        .map_err(|e| Error::internal("opening the store panicked").caused_by(e))??;
+    let registry = storage::registry(config).await?;
+    let (store, edge) = storage::store(config).await?;
     Ok(Opened {
         pool: Arc::new(pool),
-        store: Arc::new(store),
+        store,
+        edge,
         registry,
         lexical,
         stages: StageParts {
@@ -213,8 +170,8 @@ fn processor(
     observer: Arc<dyn StepObserver>,
 ) -> Result<IngestProcessor> {
     Ok(IngestProcessor::new(IngestParts {
-        registry: Arc::new(opened.registry.clone()),
-        store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
+        registry: Arc::clone(&opened.registry),
+        store: Arc::clone(&opened.store),
         dense: opened.pool.dense(&config.models.dense)?,
         sparse: opened.pool.sparse(&config.models.sparse)?,
         lexical: Arc::clone(&opened.lexical),
@@ -231,7 +188,7 @@ fn retrieval(
     processor: &IngestProcessor,
 ) -> Result<(RetrievalPipeline, RetrieveRules)> {
     let hybrid = HybridRetriever::new(HybridParts {
-        store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
+        store: Arc::clone(&opened.store),
         encoders: QueryEncoders {
             dense: opened.pool.dense(&config.models.dense)?,
             sparse: opened.pool.sparse(&config.models.sparse)?,
@@ -268,8 +225,8 @@ fn parts(
     Ok(WorkerParts {
         worker,
         connection,
-        registry: Arc::new(opened.registry.clone()),
-        store: Arc::clone(&opened.store) as Arc<dyn VectorStore>,
+        registry: Arc::clone(&opened.registry),
+        store: Arc::clone(&opened.store),
         processor,
         retriever: Arc::new(pipeline),
         rules,
@@ -310,9 +267,10 @@ fn observer() -> Arc<dyn StepObserver> {
 /// Figures read when metrics are collected.
 fn observe(opened: &Opened, metrics: &Metrics, stop: &CancellationToken) {
     let (points, log) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let (store, stopped) = (Arc::clone(&opened.store), stop.clone());
+    let (edge, stopped) = (opened.edge.clone(), stop.clone());
     let written = (Arc::clone(&points), Arc::clone(&log));
     tokio::spawn(async move {
+        let Some(store) = edge else { return };
         while !stopped.is_cancelled() {
             if let Ok(stats) = store.stats().await {
                 written
@@ -393,7 +351,10 @@ pub async fn run_worker(
     worker: String,
     stop: CancellationToken,
 ) -> Result<()> {
-    let _lock = lock_data(&config.data_dir)?;
+    let _lock = match uses_data_folder(config) {
+        true => Some(lock_data(&config.data_dir)?),
+        false => None,
+    };
     let health = Health::default();
     health.set("start", Some("the worker is starting".to_owned()));
     let pages = CancellationToken::new();
@@ -429,13 +390,13 @@ pub async fn run_worker(
     // Ends in this order: what writes, then what is written to.
     opened.pool.close().await;
     let closed = opened.store.close().await;
-    opened.registry.close().await;
+    let left = opened.registry.close().await;
     pages.cancel();
     if let Some(serving) = serving {
         // A page that is still being read must not keep the process.
         let _ = tokio::time::timeout(PAGES_GRACE, serving).await;
     }
-    served.and(closed)
+    served.and(closed).and(left)
 }
 
 /// Roles of later versions are accepted and have nothing to do yet.
@@ -462,15 +423,13 @@ pub async fn run_setup(config: &Config) -> Result<Vec<Change>> {
         None,
     )
     .await?;
-    let path = sqlite_path(config);
-    // No registry yet: nothing has a sequence.
-    let highest = if path.exists() {
-        let registry = SqliteRegistry::open(&path).await?;
-        let highest = registry.highest_sequence().await?;
-        registry.close().await;
-        highest
-    } else {
-        0
+    let highest = match storage::existing_registry(config).await? {
+        Some(registry) => {
+            let highest = registry.highest_sequence().await?;
+            registry.close().await?;
+            highest
+        }
+        None => 0,
     };
     let changes = setup(&connection, nats.replicas, highest).await;
     connection.close().await;

@@ -111,6 +111,11 @@ fn ranges(config: &Config) -> Result<()> {
             "must be at least 1",
         ),
         (
+            "sql.max_connections",
+            (1..=1000).contains(&config.sql.max_connections),
+            "must be 1 to 1000",
+        ),
+        (
             "retention.max_share",
             (0.0..=1.0).contains(&config.retention.max_share),
             "must be 0 to 1",
@@ -187,13 +192,9 @@ fn reply_prefixes(config: &Config) -> Result<()> {
 
 fn sql_url(config: &Config) -> Result<()> {
     let url = config.sql.url.expose();
-    if url.is_empty() || url.starts_with("sqlite:") {
+    let known = ["sqlite:", "postgres:", "postgresql:"];
+    if url.is_empty() || known.iter().any(|scheme| url.starts_with(scheme)) {
         Ok(())
-    } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        Err(Error::invalid_field(
-            "sql.url",
-            "names Postgres, which this version doesn't have yet",
-        ))
     } else {
         Err(Error::invalid_field(
             "sql.url",

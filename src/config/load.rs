@@ -143,7 +143,6 @@ mod tests {
         for bad in [
             ("RAGBUS__STORE__KIND", "qdrant"),
             ("RAGBUS__TRACKING__GUARANTEE", "required"),
-            ("RAGBUS__SQL__URL", "postgres://localhost/x"),
             ("RAGBUS__LIMITS__DEFAULT__IN_FLIGHT", "4"),
         ] {
             let config = with(&[bad]).expect("known keys");

@@ -115,6 +115,7 @@ pub enum TenancyKind {
 #[allow(missing_docs)]
 pub struct SqlSection {
     pub url: Secret,
+    pub max_connections: u32,
 }
 
 /// What a worker does, and how much of it at once.

@@ -170,4 +170,7 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
 
     /// Whether SQL answers.
     async fn health(&self) -> Result<()>;
+
+    /// Ends all connections; further calls fail. Idempotent.
+    async fn close(&self) -> Result<()>;
 }

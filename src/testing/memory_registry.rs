@@ -307,4 +307,8 @@ impl DocumentRegistry for MemoryRegistry {
     async fn health(&self) -> Result<()> {
         Ok(())
     }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
 }

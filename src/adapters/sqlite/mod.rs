@@ -3,9 +3,7 @@
 //! Writes go through one connection with `BEGIN IMMEDIATE`, so that a transaction never fails half-way for a lock;
 //! reads have their own connections. A commit is on disk (`synchronous = FULL`) before a call returns.
 
-mod listing;
 mod registry;
-mod rows;
 
 use std::path::Path;
 use std::time::Duration;
@@ -57,14 +55,4 @@ impl SqliteRegistry {
             .map_err(failed("the SQLite file can't be opened"))?;
         Ok(Self { writer, readers })
     }
-
-    /// Closes all connections; further calls fail.
-    pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
-    }
-}
-
-fn sql_failed(error: sqlx::Error) -> Error {
-    Error::dependency("the registry's database failed", error)
 }
