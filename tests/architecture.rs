@@ -69,6 +69,11 @@ const ROWS: &[Row] = &[
         modules: BASE,
     },
     Row {
+        path: "adapters/file_digest.rs",
+        crates: &["sha2"],
+        modules: &[],
+    },
+    Row {
         path: "adapters/lexical",
         crates: &[
             "rust_stemmers",
@@ -92,8 +97,15 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "adapters/onnx",
-        crates: &["ort", "tokenizers", "serde", "toml", "sha2"],
-        modules: BASE,
+        crates: &["ort", "tokenizers", "serde", "toml"],
+        modules: &[
+            "error",
+            "fusion",
+            "model",
+            "tenancy",
+            "spi",
+            "adapters::file_digest",
+        ],
     },
     Row {
         path: "adapters/parse",

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "edge")]
 pub mod edge;
+#[cfg(feature = "onnx")]
+mod file_digest;
 pub mod lexical;
 #[cfg(feature = "llm")]
 pub mod llm;

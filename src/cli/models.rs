@@ -35,7 +35,7 @@ fn list(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     for id in folders(&config.models.dir)? {
         let models = &config.models;
         let in_use = [&models.dense, &models.sparse, &models.cross_encoder].contains(&&id);
-        match ModelFolder::open(&config.models.dir, &id) {
+        match intact(&config.models.dir, &id) {
             Ok(model) if args.json => output::json(&json!({
                 "id": model.id(), "task": model.task().name(), "dimension": model.dimension(),
                 "maxTokens": model.max_tokens(), "inUse": in_use, "licence": model.licence(),
@@ -65,6 +65,13 @@ fn list(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A model whose files are what they were when they were pulled.
+fn intact(dir: &Path, id: &str) -> Result<ModelFolder> {
+    let model = ModelFolder::open(dir, id)?;
+    model.check_checksums()?;
+    Ok(model)
+}
+
 fn folders(dir: &Path) -> Result<Vec<String>> {
     let entries = std::fs::read_dir(dir).map_err(|e| {
         let problem = format!(
@@ -84,7 +91,16 @@ fn folders(dir: &Path) -> Result<Vec<String>> {
 
 async fn verify(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     let configured = config.clone();
-    let pool = tokio::task::spawn_blocking(move || app::load_models(&configured))
+    let load = move || {
+        let models = &configured.models;
+        for id in [&models.dense, &models.sparse, &models.cross_encoder] {
+            if !id.is_empty() {
+                intact(&models.dir, id)?;
+            }
+        }
+        app::load_models(&configured)
+    };
+    let pool = tokio::task::spawn_blocking(load)
         .await
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let request = TextEncoding {
