@@ -69,6 +69,11 @@ const ROWS: &[Row] = &[
         modules: BASE,
     },
     Row {
+        path: "adapters/hub",
+        crates: &["hf_hub", "indicatif", "serde", "toml", "toml_edit", "uuid"],
+        modules: &["error", "adapters::file_digest"],
+    },
+    Row {
         path: "adapters/file_digest.rs",
         crates: &["sha2"],
         modules: &[],
