@@ -365,10 +365,16 @@ fn singular_places_stay_singular() {
         // Only one place decides what becomes of a failed job.
         ("AckKind::Nak", &["transport/nats/ingest_job.rs"]),
         ("AckKind::Term", &["transport/nats/ingest_job.rs"]),
-        // Only the composition root, and commands that measure or list models, know adapters.
+        // Only the composition root, and commands that measure, list or fetch models, know adapters.
         (
             "adapters::",
-            &["app", "cli/models.rs", "cli/bench_ingest.rs", "adapters"],
+            &[
+                "app",
+                "cli/models.rs",
+                "cli/pull.rs",
+                "cli/bench_ingest.rs",
+                "adapters",
+            ],
         ),
         // Every instrument stands in one file.
         ("u64_counter(", &["telemetry/metrics.rs"]),

@@ -14,6 +14,7 @@ mod ingest;
 mod models;
 mod nats_server;
 mod output;
+mod pull;
 mod query;
 mod service;
 mod snippet;

@@ -1,4 +1,4 @@
-//! `ragbus models list|verify`.
+//! `ragbus models list|verify`; `pull` has its own file.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::args::{JsonArgs, ModelsArgs, ModelsCommand};
-use super::{context, output};
+use super::{context, output, pull};
 use crate::adapters::onnx::{InferencePool, ModelFolder};
 use crate::app;
 use crate::config::Config;
@@ -19,6 +19,7 @@ use crate::spi::{
 pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<ExitCode> {
     match &args.command {
         ModelsCommand::List(args) => list(config, args),
+        ModelsCommand::Pull(args) => pull::run(config, args),
         ModelsCommand::Verify(args) => context::block_on(verify(config, args)),
     }
 }
