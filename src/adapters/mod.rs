@@ -4,6 +4,10 @@
 
 #[cfg(feature = "edge")]
 pub mod edge;
+#[cfg(any(feature = "hub", feature = "onnx"))]
+mod file_digest;
+#[cfg(feature = "hub")]
+pub mod hub;
 pub mod lexical;
 #[cfg(feature = "llm")]
 pub mod llm;

@@ -34,6 +34,16 @@ impl Cli {
         {
             keys.push(("worker.roles", roles.clone()));
         }
+        if let Command::Models(ModelsArgs {
+            command:
+                ModelsCommand::Pull(PullArgs {
+                    endpoint: Some(url),
+                    ..
+                }),
+        }) = &self.command
+        {
+            keys.push(("models.hub_endpoint", url.clone()));
+        }
         Overrides {
             file: self.config.clone(),
             keys,
@@ -90,8 +100,8 @@ pub(super) enum Command {
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),
-    /// List or verify models.
-    #[command(after_help = "Example: ragbus models verify")]
+    /// Pull, list or verify models.
+    #[command(after_help = "Example: ragbus models pull bge-small-en-v1.5")]
     Models(ModelsArgs),
     /// Measure.
     #[command(after_help = "Example: ragbus bench retrieve --rate 40 --seconds 20")]
@@ -240,12 +250,47 @@ pub(super) struct ModelsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ModelsCommand {
-    /// The models in `models.dir`.
+    /// The models in `models.dir`, and whether they are usable.
     #[command(after_help = "Example: ragbus models list --json")]
     List(JsonArgs),
-    /// Load the configured models and run them once.
+    /// Get a model from a hub into `models.dir`: checked, and whole or not at all.
+    #[command(
+        after_help = "Examples:\n  ragbus models pull ms-marco-MiniLM-L-6-v2\n  \
+        ragbus models pull bge-small-en-v1.5 --endpoint https://hub.example.org\n  \
+        ragbus models pull my-model --manifest my-model.toml    (a model.toml with a [hub] table)"
+    )]
+    Pull(PullArgs),
+    /// Compare the configured models with what was pulled, load them and run them once.
     #[command(after_help = "Example: ragbus models verify")]
     Verify(JsonArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PullArgs {
+    /// A known model, or the id in the file of --manifest.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// A model.toml with a [hub] table, for models that aren't known by name.
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// The hub, instead of `models.hub_endpoint`.
+    #[arg(long, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// A branch, tag or commit instead of the pinned one, whose checksums then don't count.
+    #[arg(long, value_name = "REV")]
+    pub revision: Option<String>,
+    /// What the SHA-256 of the model's graph must be.
+    #[arg(long, value_name = "HEX")]
+    pub sha256: Option<String>,
+    /// Replace the model when it is there already.
+    #[arg(long)]
+    pub force: bool,
+    /// Only print the model.toml that would be written.
+    #[arg(long)]
+    pub show_manifest: bool,
+    /// Print JSON lines: what was found, and what was done.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -17,6 +17,7 @@ mod ingest;
 mod models;
 mod nats_server;
 mod output;
+mod pull;
 mod query;
 mod report;
 mod service;

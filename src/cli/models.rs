@@ -1,4 +1,4 @@
-//! `ragbus models list|verify`.
+//! `ragbus models list|verify`; `pull` has its own file.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::args::{JsonArgs, ModelsArgs, ModelsCommand};
-use super::{context, output};
+use super::{context, output, pull};
 use crate::adapters::onnx::{InferencePool, ModelFolder};
 use crate::app;
 use crate::config::Config;
@@ -19,6 +19,7 @@ use crate::spi::{
 pub(super) fn run(config: &Config, args: &ModelsArgs) -> Result<ExitCode> {
     match &args.command {
         ModelsCommand::List(args) => list(config, args),
+        ModelsCommand::Pull(args) => pull::run(config, args),
         ModelsCommand::Verify(args) => context::block_on(verify(config, args)),
     }
 }
@@ -35,7 +36,7 @@ fn list(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     for id in folders(&config.models.dir)? {
         let models = &config.models;
         let in_use = [&models.dense, &models.sparse, &models.cross_encoder].contains(&&id);
-        match ModelFolder::open(&config.models.dir, &id) {
+        match intact(&config.models.dir, &id) {
             Ok(model) if args.json => output::json(&json!({
                 "id": model.id(), "task": model.task().name(), "dimension": model.dimension(),
                 "maxTokens": model.max_tokens(), "inUse": in_use, "licence": model.licence(),
@@ -65,6 +66,13 @@ fn list(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A model whose files are what they were when they were pulled.
+fn intact(dir: &Path, id: &str) -> Result<ModelFolder> {
+    let model = ModelFolder::open(dir, id)?;
+    model.check_checksums()?;
+    Ok(model)
+}
+
 fn folders(dir: &Path) -> Result<Vec<String>> {
     let entries = std::fs::read_dir(dir).map_err(|e| {
         let problem = format!(
@@ -84,7 +92,16 @@ fn folders(dir: &Path) -> Result<Vec<String>> {
 
 async fn verify(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
     let configured = config.clone();
-    let pool = tokio::task::spawn_blocking(move || app::load_models(&configured))
+    let load = move || {
+        let models = &configured.models;
+        for id in [&models.dense, &models.sparse, &models.cross_encoder] {
+            if !id.is_empty() {
+                intact(&models.dir, id)?;
+            }
+        }
+        app::load_models(&configured)
+    };
+    let pool = tokio::task::spawn_blocking(load)
         .await
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let request = TextEncoding {

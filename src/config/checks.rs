@@ -17,6 +17,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     ranges(config)?;
     reply_prefixes(config)?;
     sql_url(config)?;
+    hub_endpoint(config)?;
     lexical_leg(config)?;
     stages(config)?;
     unbuilt(config)
@@ -201,6 +202,20 @@ fn sql_url(config: &Config) -> Result<()> {
             "must begin with sqlite:// or postgres://",
         ))
     }
+}
+
+/// The endpoint is printed, so it must not be where a secret stands.
+fn hub_endpoint(config: &Config) -> Result<()> {
+    let url = &config.models.hub_endpoint;
+    let rest = url.strip_prefix("https://").or(url.strip_prefix("http://"));
+    let sane = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['@', '?', '#', ' ']));
+    if sane {
+        return Ok(());
+    }
+    Err(Error::invalid_field(
+        "models.hub_endpoint",
+        "must be http://… or https://… without a user; models.hub_token is for secrets",
+    ))
 }
 
 fn unbuilt(config: &Config) -> Result<()> {

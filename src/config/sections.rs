@@ -63,6 +63,8 @@ pub struct ModelsSection {
     pub dense: String,
     pub sparse: String,
     pub cross_encoder: String,
+    pub hub_endpoint: String,
+    pub hub_token: Secret,
 }
 
 /// Which store.

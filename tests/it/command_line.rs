@@ -198,6 +198,7 @@ fn configuration_is_printed_without_secrets_and_typos_exit_2() {
         let keys = [
             ("RAGBUS__STORE__QDRANT__API_KEY", "topsecret"),
             ("RAGBUS__LLM__API_KEY", "topsecret"),
+            ("RAGBUS__MODELS__HUB_TOKEN", "topsecret"),
         ];
         let (code, out, err) = run(base(args).envs(keys));
         assert_eq!(code, 0, "{err}");

@@ -3,6 +3,8 @@
 #[path = "../support/chat_server.rs"]
 mod chat_server;
 mod harness;
+#[path = "../support/hub_server.rs"]
+mod hub_server;
 
 mod canary;
 mod codes;
@@ -18,6 +20,7 @@ mod odd_documents;
 mod otlp;
 mod outage;
 mod permissions;
+mod pull;
 mod races;
 mod reply_addresses;
 mod results;

@@ -12,8 +12,8 @@ use crate::model::Calibrations;
 use crate::spi::Role;
 
 const MANIFEST: &str = "model.toml";
-const GRAPH: &str = "model.onnx";
-const TOKENIZER: &str = "tokenizer.json";
+pub(super) const GRAPH: &str = "model.onnx";
+pub(super) const TOKENIZER: &str = "tokenizer.json";
 
 /// What a model does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,6 +125,18 @@ impl ModelFolder {
         Self::checked(manifest, folder, id).map_err(wrong)
     }
 
+    /// Whether `text` would be a manifest of the model `id`, before there is a folder with its files.
+    ///
+    /// # Errors
+    /// `InvalidField` on `model.toml` when a key of it is missing or not allowed.
+    pub fn check_manifest(text: &str, id: &str) -> Result<()> {
+        toml::from_str::<Manifest>(text)
+            .map_err(|error| error.to_string())
+            .and_then(|manifest| Self::checked(manifest, PathBuf::new(), id))
+            .map(|_: Self| ())
+            .map_err(|problem| Error::invalid_field("model.toml", format!("is bad: {problem}")))
+    }
+
     fn checked(manifest: Manifest, folder: PathBuf, id: &str) -> Result<Self, String> {
         if manifest.id != id {
             return Err(format!(
@@ -199,6 +211,10 @@ impl ModelFolder {
     /// How a cross-encoder's raw outputs are read; conservative guesses where its manifest has no measured ones.
     pub fn calibrations(&self) -> &Calibrations {
         &self.calibrations
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(super) fn graph(&self) -> PathBuf {

@@ -11,12 +11,14 @@
 //! cross_encoder.rs
 //! ```
 //!
-//! What a model is, is read from its folder (`manifest.rs`); how its graph is run, is in `engine.rs`; what its
-//! output means, is in `output.rs`. A pair is one text of the queue: documents are tokenised against their call's
-//! query, and priorities, deadlines, room and cancellation are those of every other text.
+//! What a model is, is read from its folder (`manifest.rs`), and whether its files are still what was pulled
+//! (`checksums.rs`); how its graph is run, is in `engine.rs`; what its output means, is in `output.rs`. A pair is one
+//! text of the queue: documents are tokenised against their call's query, and priorities, deadlines, room and
+//! cancellation are those of every other text.
 
 mod calibration_table;
 mod call;
+mod checksums;
 mod cross_encoder;
 mod encoders;
 mod engine;
@@ -33,6 +35,7 @@ mod stats;
 mod tokenize;
 mod worker;
 
+pub use checksums::Checksums;
 pub use cross_encoder::OnnxCrossEncoder;
 pub use encoders::{OnnxDenseEncoder, OnnxSparseEncoder, OnnxTokenCounter};
 pub use manifest::{DensePooling, ModelFolder, PairActivation, SparseActivation, Task};
