@@ -21,7 +21,9 @@ async fn sqlite() -> (Arc<dyn DocumentRegistry>, tempfile::TempDir) {
 
 async fn postgres() -> (Arc<dyn DocumentRegistry>, PostgresServer) {
     let server = PostgresServer::start();
-    let registry = PostgresRegistry::open(&server.url(), 8).await.expect("opened");
+    let registry = PostgresRegistry::open(&server.url(), 8)
+        .await
+        .expect("opened");
     (Arc::new(registry), server)
 }
 
@@ -61,10 +63,10 @@ async fn a_file_is_read_back_and_a_damaged_one_is_told() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("r.db");
     let first = SqliteRegistry::open(&path).await.expect("created");
-    first.close().await;
+    first.close().await.expect("closed");
     let again = SqliteRegistry::open(&path).await.expect("opened again");
     assert_eq!(again.highest_sequence().await.expect("reads"), 0);
-    again.close().await;
+    again.close().await.expect("closed");
     std::fs::write(
         &path,
         "no database at all, but long enough to be looked at as one",
@@ -77,7 +79,9 @@ async fn a_file_is_read_back_and_a_damaged_one_is_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_dies_and_comes_back_is_served_again() {
     let mut server = PostgresServer::start();
-    let registry = PostgresRegistry::open(&server.url(), 4).await.expect("opened");
+    let registry = PostgresRegistry::open(&server.url(), 4)
+        .await
+        .expect("opened");
     assert_eq!(registry.highest_sequence().await.expect("reads"), 0);
     server.kill();
     let error = registry.health().await.expect_err("nobody there");
@@ -99,7 +103,10 @@ async fn workers_that_start_together_bring_the_schema_up_to_date_once() {
 
 #[tokio::test]
 async fn a_bad_address_is_told_without_its_password() {
-    for url in ["postgres://u:sesame@127.0.0.1:1/x", "postgres://u:sesame@:bad/x"] {
+    for url in [
+        "postgres://u:sesame@127.0.0.1:1/x",
+        "postgres://u:sesame@:bad/x",
+    ] {
         let error = PostgresRegistry::open(url, 1).await.expect_err("refused");
         assert!(!error.chain().contains("sesame"), "{}", error.chain());
     }

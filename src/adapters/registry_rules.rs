@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use crate::adapters::result_json;
 use crate::error::{Error, Result};
 use crate::model::{
-    CorpusName, CorpusRef, Decision, DocumentId, DocumentRow, Finish, Hashes, IngestResult, IngestStatus,
-    Written, begin_delete, begin_put, fence_document, finish_put,
+    CorpusName, CorpusRef, Decision, DocumentId, DocumentRow, Finish, Hashes, IngestResult,
+    IngestStatus, Written, begin_delete, begin_put, fence_document, finish_put,
 };
 use crate::spi::{Begun, Fenced, Finished};
 

@@ -15,7 +15,8 @@ macro_rules! sql_registry {
             self as rules, CorpusRow, Lock, RegistryDatabase, RegistryTransaction, damaged,
             sql_failed, stored_corpus, stored_id, to_sql,
         };
-        use crate::adapters::{metadata_json, result_json};
+        use crate::adapters::metadata_json;
+        use crate::adapters::result_json;
         use crate::error::{Error, Result};
         use crate::model::{
             CorpusRef, DocumentId, DocumentRow, Hashes, IngestResult, TenantId, Timestamp, Written,

@@ -24,18 +24,37 @@ impl PostgresServer {
     /// Starts and waits until it answers.
     pub fn start() -> Self {
         let bin = programs();
-        let dir = tempfile::Builder::new().prefix("ragbus-pg").tempdir().expect("a folder");
+        let dir = tempfile::Builder::new()
+            .prefix("ragbus-pg")
+            .tempdir()
+            .expect("a folder");
         give_away(dir.path());
         let data = dir.path().join("data");
         let made = as_user(&bin.join("initdb"))
-            .args(["--no-sync", "--auth=trust", "--username=ragbus", "--encoding=UTF8", "--locale=C", "-D"])
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--username=ragbus",
+                "--encoding=UTF8",
+                "--locale=C",
+                "-D",
+            ])
             .arg(&data)
             .output()
             .expect("initdb runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        assert!(
+            made.status.success(),
+            "{}",
+            String::from_utf8_lossy(&made.stderr)
+        );
         let port = free_port();
         let child = serve(&bin, dir.path(), port);
-        let mut server = Self { child, bin, port, dir };
+        let mut server = Self {
+            child,
+            bin,
+            port,
+            dir,
+        };
         server.wait_ready();
         server
     }
@@ -61,14 +80,21 @@ impl PostgresServer {
             if self.answers_within(Duration::from_secs(10)) {
                 return;
             }
-            assert!(started.elapsed() < PATIENCE, "the server does not come back");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "the server does not come back"
+            );
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 
     fn wait_ready(&mut self) {
-        assert!(self.answers_within(PATIENCE), "the server does not get ready: {}", self.log());
+        assert!(
+            self.answers_within(PATIENCE),
+            "the server does not get ready: {}",
+            self.log()
+        );
     }
 
     fn answers_within(&mut self, patience: Duration) -> bool {
@@ -109,13 +135,24 @@ impl Drop for PostgresServer {
 }
 
 fn serve(bin: &Path, dir: &Path, port: u16) -> Child {
-    let log = fs::File::options().create(true).append(true).open(dir.join("log")).expect("a log");
+    let log = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(dir.join("log"))
+        .expect("a log");
     as_user(&bin.join("postgres"))
         .arg("-D")
         .arg(dir.join("data"))
         .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
         // Durability as in service: what is committed survives `kill -9`, and only the machine's crash is not tried.
-        .args(["-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "unix_socket_directories="])
+        .args([
+            "-c",
+            "fsync=off",
+            "-c",
+            "shared_buffers=16MB",
+            "-c",
+            "unix_socket_directories=",
+        ])
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
@@ -124,9 +161,15 @@ fn serve(bin: &Path, dir: &Path, port: u16) -> Child {
 
 /// The newest version's folder, or the one on the PATH.
 fn programs() -> PathBuf {
-    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten();
     let number = |path: &Path| -> u32 {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .unwrap_or_default();
         name.parse().unwrap_or(0)
     };
     let newest = versions.map(|e| e.path()).max_by_key(|path| number(path));
@@ -150,7 +193,9 @@ fn as_user(program: &Path) -> Command {
         return Command::new(program);
     }
     let mut command = Command::new("setpriv");
-    command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
+    command
+        .args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"])
+        .arg(program);
     command.current_dir("/");
     command
 }
@@ -158,8 +203,14 @@ fn as_user(program: &Path) -> Command {
 /// Its user may write into the folder.
 fn give_away(dir: &Path) {
     if is_root() {
-        let owned = Command::new("chown").arg(format!("{USER}:{USER}")).arg(dir).status();
-        assert!(owned.expect("chown runs").success(), "user {USER} is missing");
+        let owned = Command::new("chown")
+            .arg(format!("{USER}:{USER}"))
+            .arg(dir)
+            .status();
+        assert!(
+            owned.expect("chown runs").success(),
+            "user {USER} is missing"
+        );
     }
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("permissions");
 }

@@ -41,7 +41,10 @@ impl PostgresRegistry {
         let options: PgConnectOptions = url.parse().map_err(|e: sqlx::Error| {
             // The library's message may quote the password.
             let _ = e;
-            Error::invalid_field("sql.url", "is not a Postgres URL such as postgres://user@host/db")
+            Error::invalid_field(
+                "sql.url",
+                "is not a Postgres URL such as postgres://user@host/db",
+            )
         })?;
         let options = options.application_name("ragbus").options(LIMITS);
         let pool = PgPoolOptions::new()
