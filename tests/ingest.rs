@@ -13,7 +13,7 @@ use ragbus::spi::{DenseEncoder, DocumentRegistry, SparseEncoder, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{FaultyEncoder, HashDenseEncoder, HashSparseEncoder, WordCounter};
 use ragbus::testing::{
-    FaultyStore, HashLexicalEncoder, MemoryRegistry, MemoryVectorStore, WriteFault,
+    FaultyStore, HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore, WriteFault,
 };
 
 struct Desk {
@@ -38,6 +38,7 @@ fn desk() -> Desk {
         lexical: Arc::new(HashLexicalEncoder),
         tokens: Arc::new(WordCounter),
         parser: Arc::new(TextParser),
+        blobs: Arc::new(MemoryBlobStore::default()),
         tenancy: TenancyStrategy::Separate,
         observer: Arc::new(NoObserver),
     });

@@ -20,7 +20,9 @@ use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{
     Fault, FaultyEncoder, HashDenseEncoder, HashSparseEncoder, WordCounter,
 };
-use ragbus::testing::{HashLexicalEncoder, InMemoryRetriever, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{
+    HashLexicalEncoder, InMemoryRetriever, MemoryBlobStore, MemoryRegistry, MemoryVectorStore,
+};
 
 const WORDS: [&str; 12] = [
     "river", "bank", "money", "loan", "water", "boat", "credit", "tree", "fish", "rate", "stone",
@@ -50,6 +52,7 @@ fn desk(store: Arc<dyn VectorStore>, dir: Option<tempfile::TempDir>) -> Desk {
         lexical: Arc::new(HashLexicalEncoder),
         tokens: Arc::new(WordCounter),
         parser: Arc::new(TextParser),
+        blobs: Arc::new(MemoryBlobStore::default()),
         tenancy: TenancyStrategy::Separate,
         observer: Arc::new(NoObserver),
     });

@@ -19,7 +19,7 @@ use crate::adapters::parse::TextParser;
 use crate::config::{Config, RoleName, TenancyKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
-use crate::model::ModelIds;
+use crate::model::{ModelIds, TenantId};
 use crate::retrieval::{
     HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline,
 };
@@ -29,7 +29,9 @@ use crate::spi::{
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
-use crate::transport::nats::{Change, Connection, ReplyRule, connect, setup};
+use crate::transport::nats::{
+    Action, Change, Connection, NatsBlobStore, ReplyRule, bucket, connect, create_bucket, setup,
+};
 use crate::wire::RetrieveRules;
 use crate::worker::{Role, WorkerParts, serve};
 use stages::StageParts;
@@ -167,6 +169,7 @@ fn tenancy(config: &Config) -> TenancyStrategy {
 fn processor(
     config: &Config,
     opened: &Opened,
+    connection: &Connection,
     observer: Arc<dyn StepObserver>,
 ) -> Result<IngestProcessor> {
     Ok(IngestProcessor::new(IngestParts {
@@ -177,6 +180,7 @@ fn processor(
         lexical: Arc::clone(&opened.lexical),
         tokens: opened.pool.token_counter(&config.models.dense)?,
         parser: Arc::new(TextParser),
+        blobs: Arc::new(NatsBlobStore::new(connection.clone())),
         tenancy: tenancy(config),
         observer,
     }))
@@ -213,7 +217,7 @@ fn parts(
     metrics: Metrics,
     health: Health,
 ) -> Result<WorkerParts> {
-    let processor = Arc::new(processor(config, opened, observer())?);
+    let processor = Arc::new(processor(config, opened, &connection, observer())?);
     let (pipeline, rules) = retrieval(config, opened, &processor)?;
     tracing::info!(
         stages = pipeline.describe(),
@@ -236,6 +240,7 @@ fn parts(
             cross_encoder: config.models.cross_encoder.clone(),
         },
         max_tokens,
+        max_blob: config.worker.max_blob_bytes,
         tenancy: tenancy(config),
         reply_rule: ReplyRule::new(&config.nats.reply_prefixes),
         ingest_concurrency: config.worker.ingest_concurrency,
@@ -413,7 +418,7 @@ fn roles(config: &Config) -> Vec<Role> {
 ///
 /// # Errors
 /// `DependencyFailed` with what the server said.
-pub async fn run_setup(config: &Config) -> Result<Vec<Change>> {
+pub async fn run_setup(config: &Config, tenants: &[TenantId]) -> Result<Vec<Change>> {
     let nats = &config.nats;
     let connection = connect(
         &nats.url,
@@ -431,7 +436,28 @@ pub async fn run_setup(config: &Config) -> Result<Vec<Change>> {
         }
         None => 0,
     };
-    let changes = setup(&connection, nats.replicas, highest).await;
+    let changes = setup_all(&connection, nats.replicas, highest, tenants).await;
     connection.close().await;
     changes
+}
+
+async fn setup_all(
+    connection: &Connection,
+    replicas: usize,
+    highest: u64,
+    tenants: &[TenantId],
+) -> Result<Vec<Change>> {
+    let mut changes = setup(connection, replicas, highest).await?;
+    for tenant in tenants {
+        let created = create_bucket(connection, tenant, replicas).await?;
+        changes.push(Change {
+            what: format!("bucket {}", bucket(tenant)),
+            action: if created {
+                Action::Created
+            } else {
+                Action::Unchanged
+            },
+        });
+    }
+    Ok(changes)
 }

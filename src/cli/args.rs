@@ -59,8 +59,10 @@ pub(super) enum Command {
     )]
     Worker(WorkerArgs),
     /// Create or update streams and consumers in NATS; needs admin rights.
-    #[command(after_help = "Example: ragbus setup --nats nats://admin@127.0.0.1:4222")]
-    Setup(JsonArgs),
+    #[command(
+        after_help = "Examples:\n  ragbus setup --nats nats://admin@127.0.0.1:4222\n  ragbus setup --tenant acme --tenant globex"
+    )]
+    Setup(SetupArgs),
     /// Run everything on this machine: a NATS server, the embedded store, all roles.
     #[command(after_help = "Example: ragbus dev")]
     Dev(DevArgs),
@@ -127,6 +129,16 @@ pub(super) struct WorkerArgs {
     /// Set NATS up first (for one machine).
     #[arg(long)]
     pub setup: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SetupArgs {
+    /// Also create this tenant's bucket for bodies that are too large for a message; may be repeated.
+    #[arg(long, value_name = "T")]
+    pub tenant: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::args::{JsonArgs, WorkerArgs};
+use super::args::{JsonArgs, SetupArgs, WorkerArgs};
 use super::{context, output};
 use crate::app;
 use crate::config::Config;
@@ -65,9 +65,11 @@ pub(super) fn stop_on_signal(stop: CancellationToken) -> Result<()> {
 }
 
 /// Sets NATS up and prints what changed.
-pub(super) fn setup(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
+pub(super) fn setup(config: &Config, args: &SetupArgs) -> Result<ExitCode> {
+    let tenants = args.tenant.iter().map(|name| context::tenant(name));
+    let tenants = tenants.collect::<Result<Vec<_>>>()?;
     context::block_on(async {
-        for change in app::run_setup(config).await? {
+        for change in app::run_setup(config, &tenants).await? {
             if args.json {
                 let action = match &change.action {
                     Action::Unchanged => "unchanged",

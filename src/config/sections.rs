@@ -128,6 +128,7 @@ pub struct WorkerSection {
     pub roles: Vec<RoleName>,
     pub ingest_concurrency: usize,
     pub retrieve_concurrency: usize,
+    pub max_blob_bytes: u64,
 }
 
 /// A role of a worker.

@@ -30,6 +30,8 @@ impl PutHashes for PutDocument {
         match &self.body {
             PutBody::Text(text) => content.bytes(b"text").bytes(text.as_bytes()),
             PutBody::Data(data) => content.bytes(b"data").bytes(data),
+            // Hashed as data once it is fetched; by its name nothing is known of it.
+            PutBody::Blob(blob) => content.bytes(b"blob").bytes(blob.sha256.as_bytes()),
         };
         content
             .bytes(self.media_type.as_bytes())

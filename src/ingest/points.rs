@@ -120,6 +120,7 @@ fn parse(put: &PutDocument, parser: &dyn DocumentParser) -> Result<ParsedDocumen
     let body = match &put.body {
         PutBody::Text(text) => text.as_bytes(),
         PutBody::Data(data) => data,
+        PutBody::Blob(_) => return Err(Error::internal("a body was not fetched")),
     };
     let mut parsed = parser.parse(body, &put.media_type, &put.file_name)?;
     if parsed.text.trim().is_empty() && !body.is_empty() {

@@ -14,11 +14,11 @@ use super::points::{Embedder, Losses, Prepared, Put, Readable, prepare, read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     ChunkId, CollectionSchema, CorpusRef, Decision, Distance, DocumentId, Finish, IngestJob,
-    IngestOperation, IngestResult, IngestStatus, SCHEMA_VERSION, Written,
+    IngestOperation, IngestResult, IngestStatus, PutBody, SCHEMA_VERSION, Written,
 };
 use crate::spi::{
-    Begun, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, LexicalEncoder, Point,
-    SparseEncoder, StepObserver, TokenCounter, VectorStore,
+    Begun, BlobStore, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, LexicalEncoder,
+    Point, SparseEncoder, StepObserver, TokenCounter, VectorStore,
 };
 use crate::tenancy::{Placement, TenancyStrategy};
 
@@ -45,6 +45,8 @@ pub struct IngestParts {
     pub tokens: Arc<dyn TokenCounter>,
     /// Parses bodies.
     pub parser: Arc<dyn DocumentParser>,
+    /// Where bodies lie that are too large for a message.
+    pub blobs: Arc<dyn BlobStore>,
     /// Where corpora live.
     pub tenancy: TenancyStrategy,
     /// Told about every step.
@@ -118,6 +120,10 @@ impl IngestProcessor {
     }
 
     async fn put(&self, job: &IngestJob, put: Put) -> Result<IngestResult> {
+        let put = self
+            .fetched(&job.corpus, put)
+            .await
+            .map_err(|e| e.at_stage("fetch"))?;
         let readable = Arc::new(self.read(put).await.map_err(|e| e.at_stage("parse"))?);
         for _ in 0..MAX_RESTARTS {
             if let Some(result) = self.put_once(job, &readable).await? {
@@ -125,6 +131,18 @@ impl IngestProcessor {
             }
         }
         Err(Error::internal("the corpus' generation changed too often"))
+    }
+
+    /// With the body in hand, wherever it lay.
+    async fn fetched(&self, corpus: &CorpusRef, put: Put) -> Result<Put> {
+        let Put::Document(mut document) = put else {
+            return Ok(put);
+        };
+        if let PutBody::Blob(blob) = &document.body {
+            let body = self.parts.blobs.fetch(&corpus.tenant, blob).await?;
+            document.body = PutBody::Data(body);
+        }
+        Ok(Put::Document(document))
     }
 
     #[tracing::instrument(target = "ragbus", name = "parse", skip_all)]

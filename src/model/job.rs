@@ -30,6 +30,21 @@ pub enum PutBody {
     Text(String),
     /// Bytes, to be parsed by their media type.
     Data(Vec<u8>),
+    /// Bytes that lie elsewhere, because they are too large for a message.
+    Blob(BlobRef),
+}
+
+/// Where a body lies, and what it has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobRef {
+    /// The bucket; the tenant's own.
+    pub bucket: String,
+    /// The object.
+    pub name: String,
+    /// Lower-case hexadecimal SHA-256 of the bytes.
+    pub sha256: String,
+    /// How many bytes.
+    pub size: u64,
 }
 
 /// Put (replace) a document from its body.

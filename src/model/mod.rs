@@ -26,8 +26,8 @@ pub use filter::{
 };
 pub use ids::{CorpusName, CorpusRef, DocumentId, JobId, RequestId, TenantId};
 pub use job::{
-    ChunkInput, Chunking, Hashes, IngestJob, IngestOperation, IngestResult, IngestStatus, JobError,
-    PutBody, PutChunks, PutDocument,
+    BlobRef, ChunkInput, Chunking, Hashes, IngestJob, IngestOperation, IngestResult, IngestStatus,
+    JobError, PutBody, PutChunks, PutDocument,
 };
 pub use metadata::{
     MAX_EXACT_INTEGER, MAX_METADATA_BYTES, MAX_METADATA_KEYS, Metadata, MetadataValue,

@@ -2,6 +2,7 @@
 //!
 //! Layer 1, over the values. Must not know any implementation.
 
+mod blob_store;
 mod context;
 mod cross_encoder;
 mod document_parser;
@@ -14,6 +15,7 @@ mod retriever;
 mod text_generator;
 mod vector_store;
 
+pub use blob_store::BlobStore;
 pub use context::{ChunkVersion, Memo, PairBudget, PairScores, RequestContext, RequestMemo};
 pub use cross_encoder::{CrossEncoder, CrossEncoderInfo, PairScore, PairScoring};
 pub use document_parser::{DocumentParser, OffsetMap, ParsedDocument, TextKind};

@@ -6,8 +6,8 @@ use super::metadata::metadata_of;
 use super::v1::{self, ingest_request::Operation, put_document::Body};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    ChunkInput, Chunking, CorpusName, DocumentId, IngestOperation, IngestResult, IngestStatus,
-    JobError, Metadata, PutBody, PutChunks, PutDocument, Timestamp,
+    BlobRef, ChunkInput, Chunking, CorpusName, DocumentId, IngestOperation, IngestResult,
+    IngestStatus, JobError, Metadata, PutBody, PutChunks, PutDocument, Timestamp,
 };
 
 /// What an ingest body may ask for.
@@ -15,6 +15,8 @@ use crate::model::{
 pub struct IngestLimits {
     /// The dense model's length in tokens.
     pub max_tokens: u32,
+    /// The largest body that may lie in a bucket, in bytes.
+    pub max_blob: u64,
 }
 
 /// A decoded ingest body.
@@ -89,13 +91,8 @@ fn put_document(put: v1::PutDocument, limits: IngestLimits) -> Result<PutDocumen
     let body = match put.body {
         Some(Body::Text(text)) => PutBody::Text(text),
         Some(Body::Data(data)) => PutBody::Data(data),
-        Some(Body::Blob(_)) => {
-            return Err(Error::invalid_field(
-                "blob",
-                "bodies are not supported by this version",
-            ));
-        }
-        None => return Err(Error::invalid_field("text", "or data must be set")),
+        Some(Body::Blob(blob)) => PutBody::Blob(blob_of(blob, limits)?),
+        None => return Err(Error::invalid_field("text", "or data, or blob must be set")),
     };
     Ok(PutDocument {
         document_id: DocumentId::new(&put.document_id)?,
@@ -105,6 +102,42 @@ fn put_document(put: v1::PutDocument, limits: IngestLimits) -> Result<PutDocumen
         metadata: metadata_of("metadata", put.metadata)?,
         expires_at: expiry(put.expires_at)?,
         chunking: chunking(put.chunking, limits)?,
+    })
+}
+
+fn blob_of(blob: v1::Blob, limits: IngestLimits) -> Result<BlobRef> {
+    let invalid =
+        |field: &str, problem: &str| Error::invalid_field(format!("blob.{field}"), problem);
+    if blob.name.is_empty() || blob.name.len() > 512 || blob.name.chars().any(char::is_control) {
+        return Err(invalid(
+            "name",
+            "must be 1 to 512 bytes without control characters",
+        ));
+    }
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if blob.sha256.len() != 64 || !blob.sha256.bytes().all(hex) {
+        return Err(invalid(
+            "sha256",
+            "must be 64 lower-case hexadecimal digits",
+        ));
+    }
+    if blob.size == 0 {
+        return Err(invalid("size", "must be at least 1"));
+    }
+    if blob.size > limits.max_blob {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!(
+                "the body is larger than {} bytes (worker.max_blob_bytes)",
+                limits.max_blob
+            ),
+        ));
+    }
+    Ok(BlobRef {
+        bucket: blob.bucket,
+        name: blob.name,
+        sha256: blob.sha256,
+        size: blob.size,
     })
 }
 
@@ -279,7 +312,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const LIMITS: IngestLimits = IngestLimits { max_tokens: 256 };
+    const LIMITS: IngestLimits = IngestLimits {
+        max_tokens: 256,
+        max_blob: 1000,
+    };
 
     fn decoded(json: &str) -> Result<DecodedIngest> {
         decode_ingest(json.as_bytes(), Encoding::Json, LIMITS).map_err(|refused| refused.1)
@@ -338,7 +374,12 @@ mod tests {
             ),
             (
                 r#"{"corpus":"c","putDocument":{"documentId":"d","blob":{}}}"#.to_owned(),
-                "blob",
+                "blob.name",
+            ),
+            (
+                r#"{"corpus":"c","putDocument":{"documentId":"d","blob":{"name":"n","sha256":"x"}}}"#
+                    .to_owned(),
+                "blob.sha256",
             ),
             (
                 put(r#","chunking":{"maxTokens":257}"#),

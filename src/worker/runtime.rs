@@ -53,6 +53,8 @@ pub struct WorkerParts {
     pub models: ModelIds,
     /// Longest input of the dense model in tokens.
     pub max_tokens: u32,
+    /// The largest body that may lie in a bucket, in bytes.
+    pub max_blob: u64,
     /// Where corpora live.
     pub tenancy: TenancyStrategy,
     /// Allowed reply addresses.
@@ -190,6 +192,7 @@ fn ingest(parts: &WorkerParts) -> IngestContext {
         store: Arc::clone(&parts.store),
         limits: IngestLimits {
             max_tokens: parts.max_tokens,
+            max_blob: parts.max_blob,
         },
         concurrency: parts.ingest_concurrency,
         worker: parts.worker.clone(),

@@ -11,7 +11,9 @@ use ragbus::model::{CorpusName, CorpusRef, TenantId};
 use ragbus::spi::{DocumentRegistry, IngestStep, StepObserver, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{FaultyStore, HashLexicalEncoder, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{
+    FaultyStore, HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore,
+};
 use tokio::sync::{Semaphore, mpsc};
 
 /// One corpus and what holds it.
@@ -74,6 +76,7 @@ impl World {
             lexical: Arc::new(HashLexicalEncoder),
             tokens: Arc::new(WordCounter),
             parser: Arc::new(TextParser),
+            blobs: Arc::new(MemoryBlobStore::default()),
             tenancy: TenancyStrategy::Separate,
             observer: turnstile,
         })

@@ -22,7 +22,7 @@ use ragbus::retrieval::{
 use ragbus::spi::{FusionMethod, Retriever};
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{HashLexicalEncoder, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore};
 
 use super::fakes::{PairModel, Writer, ask, corpus, ids, in_time, report, request};
 
@@ -56,6 +56,7 @@ pub async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Des
         lexical: Arc::new(HashLexicalEncoder),
         tokens: Arc::new(WordCounter),
         parser: Arc::new(TextParser),
+        blobs: Arc::new(MemoryBlobStore::default()),
         tenancy,
         observer: Arc::new(NoObserver),
     });

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::connect::Connection;
 use super::headers::{CONTENT_TYPE, Headers, REQUEST_ID, TIMEOUT};
-use super::subjects;
+use super::{blobs, subjects, topology};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{IngestResult, JobId, RequestId, TenantId};
 use crate::wire::{Encoding, decode, encode, job_result, v1};
@@ -117,13 +117,17 @@ impl Client {
         Ok(Results { subscriber })
     }
 
-    /// Publishes a job and waits until the stream has it; waits for room while the tenant's backlog is full.
+    /// Publishes a job and waits until the stream has it; waits for room while the tenant's backlog is full. A document's
+    /// body that is too large for a message goes into the tenant's bucket.
     ///
     /// # Errors
-    /// `TooLarge` for a body above the stream's limit, `DependencyFailed` otherwise.
+    /// `TooLarge` for a job that is too large all the same, `NotFound` without a bucket, `DependencyFailed` otherwise.
     pub async fn publish(&self, job: &v1::IngestRequest) -> Result<JobReceipt> {
         let name = Uuid::new_v4().simple().to_string();
-        let body = Bytes::from(encode(job, Encoding::Protobuf));
+        let mut body = Bytes::from(encode(job, Encoding::Protobuf));
+        if body.len() > topology::max_body(self.connection.max_payload()) {
+            body = encode(&self.with_body_aside(job).await?, Encoding::Protobuf).into();
+        }
         for _ in 0..NEW_IDS {
             let ack = self.publish_once(&name, body.clone()).await?;
             if !ack.duplicate {
@@ -136,6 +140,37 @@ impl Client {
             }
         }
         Err(Error::internal("every message id was taken"))
+    }
+
+    /// The job with its document's body in the tenant's bucket, because it is too large for a message.
+    async fn with_body_aside(&self, job: &v1::IngestRequest) -> Result<v1::IngestRequest> {
+        use v1::ingest_request::Operation;
+        use v1::put_document::Body;
+        let mut job = job.clone();
+        let Some(Operation::PutDocument(put)) = &mut job.operation else {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                "the job is larger than the ingest stream takes; put fewer chunks at once, or the document itself",
+            ));
+        };
+        let body = match &put.body {
+            Some(Body::Text(text)) => text.as_bytes(),
+            Some(Body::Data(data)) => data,
+            Some(Body::Blob(_)) | None => {
+                return Err(Error::new(
+                    ErrorKind::TooLarge,
+                    "the job is larger than the ingest stream takes, even without its body",
+                ));
+            }
+        };
+        let blob = blobs::put(&self.connection, &self.tenant, body).await?;
+        put.body = Some(Body::Blob(v1::Blob {
+            bucket: blob.bucket,
+            name: blob.name,
+            sha256: blob.sha256,
+            size: blob.size,
+        }));
+        Ok(job)
     }
 
     async fn publish_once(

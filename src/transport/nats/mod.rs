@@ -3,6 +3,7 @@
 //! Handlers decode, call and encode; what a request means is decided elsewhere.
 
 mod admission;
+mod blobs;
 mod catalog;
 mod client;
 mod connect;
@@ -24,6 +25,7 @@ mod subjects;
 mod topology;
 mod verify;
 
+pub use blobs::{NatsBlobStore, bucket, create_bucket};
 pub use catalog::{CatalogEndpoint, CatalogParts};
 pub use client::{Client, JobReceipt, Reply, Results};
 pub use connect::{Connection, connect};
