@@ -7,6 +7,7 @@ use async_nats::jetstream::Context;
 use async_nats::{Client, Request};
 use futures::StreamExt;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::harness::*;
 
@@ -55,6 +56,29 @@ async fn beside_the_main_path(nats: &Nats, t1: &Caller) {
     assert!(!found.payload.is_empty());
 }
 
+/// The operator makes the bucket, the tenant fills it, the worker reads it.
+async fn a_large_body(nats: &Nats, t1: &Caller, data: &Path) {
+    let made = ragbus(&nats.url(), data)
+        .args(["setup", "--tenant", "t1"])
+        .output()
+        .expect("runs");
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    let bucket = t1.jetstream.get_object_store("RAG_BLOB_t1").await;
+    let bucket = bucket.expect("the tenant's bucket");
+    let body = b"a body of its own";
+    bucket.put("body", &mut &body[..]).await.expect("put");
+    let blob = json!({
+        "bucket": "RAG_BLOB_t1", "name": "body", "size": body.len(),
+        "sha256": Sha256::digest(body).iter().map(|b| format!("{b:02x}")).collect::<String>()
+    });
+    let job = json!({ "corpus": "c", "putDocument": { "documentId": "large", "blob": blob } });
+    assert_eq!(t1.ingest(&job).await["status"], "INDEXED");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -84,6 +108,7 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
         t1.ask("catalog", &question).await.ok()["job"]["status"],
         "INDEXED"
     );
+    a_large_body(&nats, &t1, &dir.path().join("data")).await;
     beside_the_main_path(&nats, &t1).await;
     assert_eq!(worker.readiness().await.0, 200);
     assert!(
