@@ -406,6 +406,23 @@ macro_rules! sql_registry {
                 row.as_ref().map(document_entry).transpose()
             }
 
+            async fn live_sequence(
+                &self,
+                corpus: &CorpusRef,
+                document: &DocumentId,
+            ) -> Result<u64> {
+                let row = sqlx::query(
+                    "SELECT live FROM documents WHERE tenant = $1 AND corpus = $2 AND document_id = $3",
+                )
+                .bind(corpus.tenant.as_str())
+                .bind(corpus.corpus.as_str())
+                .bind(document.as_str())
+                .fetch_optional(&self.readers)
+                .await
+                .map_err(sql_failed)?;
+                row.map_or(Ok(0), |row| unsigned(&row, "live"))
+            }
+
             async fn job_started(&self, tenant: &TenantId, stream_sequence: u64) -> Result<u32> {
                 let row = sqlx::query(
                     "INSERT INTO job_starts (tenant, sequence, starts) VALUES ($1, $2, 1) \

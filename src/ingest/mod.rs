@@ -3,12 +3,14 @@
 //! Layer 2, over the values and the ports. Must not know how a job arrives, or where its result goes.
 
 mod chunking;
+mod consistency;
 mod hashing;
 mod identity;
 mod points;
 mod processor;
 
 pub use chunking::{CHUNKER_VERSION, cut};
+pub use consistency::{ConsistencyParts, CorpusCheck, DamagedDocument};
 pub use hashing::{content_hash, sha256_hex};
 pub use identity::chunk_id;
 pub use processor::{IngestParts, IngestProcessor, NoObserver};

@@ -153,6 +153,9 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
         document: &DocumentId,
     ) -> Result<Option<DocumentEntry>>;
 
+    /// The sequence of the points being served, of a tombstone too; 0 without a row.
+    async fn live_sequence(&self, corpus: &CorpusRef, document: &DocumentId) -> Result<u64>;
+
     /// Notes that a redelivery of the job begins; returns how many began before and never ended in order: crashes.
     async fn job_started(&self, tenant: &TenantId, stream_sequence: u64) -> Result<u32>;
 

@@ -263,6 +263,13 @@ impl DocumentRegistry for MemoryRegistry {
             .flatten())
     }
 
+    async fn live_sequence(&self, corpus: &CorpusRef, document: &DocumentId) -> Result<u64> {
+        let live = self.existing(corpus, |entry| {
+            entry.documents.get(document).map_or(0, |(row, _)| row.live)
+        });
+        Ok(live.unwrap_or(0))
+    }
+
     async fn job_started(&self, tenant: &TenantId, stream_sequence: u64) -> Result<u32> {
         let mut starts = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = starts.entry((tenant.clone(), stream_sequence)).or_default();
