@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use prost_build::Config;
 use protox::prost::Message;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
+    "ragbus/v1/admin.proto",
     "ragbus/v1/common.proto",
     "ragbus/v1/ingest.proto",
     "ragbus/v1/retrieve.proto",

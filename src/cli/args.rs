@@ -99,6 +99,9 @@ pub(super) enum Command {
         after_help = "Example: ragbus calibrate scifact/ --tenant acme --corpus scifact --precision 0.9 --dry-run"
     )]
     Calibrate(CalibrateArgs),
+    /// Compare the registry with the store: what is missing, what nothing serves.
+    #[command(after_help = "Example: ragbus verify --tenant acme --corpus manuals --repair")]
+    Verify(VerifyArgs),
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),
@@ -129,6 +132,18 @@ pub(super) struct WorkerArgs {
     /// Set NATS up first (for one machine).
     #[arg(long)]
     pub setup: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub target: CorpusArgs,
+    /// Also remove points that nothing serves.
+    #[arg(long)]
+    pub repair: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

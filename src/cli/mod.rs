@@ -23,6 +23,7 @@ mod report;
 mod service;
 mod snippet;
 mod status;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -73,6 +74,7 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Status(args) => context::block_on(status::run(&config, &args)),
         Command::Eval(args) => context::block_on(eval::run(&config, &args)),
         Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),
+        Command::Verify(args) => context::block_on(verify::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),
         Command::Bench(args) => context::block_on(bench::run(&config, &args)),

@@ -7,21 +7,23 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
-use crate::ingest::IngestProcessor;
+use crate::ingest::{ConsistencyParts, IngestProcessor};
 use crate::model::ModelIds;
 use crate::spi::{DocumentRegistry, Retriever, VectorStore};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    ACK_WAIT, CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint, IngestConsumer,
-    IngestContext, ReplyRule, Responder, ResponderContext, RetrieveEndpoint, RetrieveParts,
-    SHORTEST_DELAY,
+    ACK_WAIT, AdminEndpoint, CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint,
+    IngestConsumer, IngestContext, ReplyRule, Responder, ResponderContext, RetrieveEndpoint,
+    RetrieveParts, SHORTEST_DELAY,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
 
 /// Time for work in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
+/// Operators' requests read whole corpora.
+const ADMIN_CONCURRENCY: usize = 2;
 
 /// What a worker can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,6 +109,14 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         }
     }
     if roles.contains(&Role::Ingest) {
+        let admin = AdminEndpoint::new(ConsistencyParts {
+            registry: Arc::clone(&parts.registry),
+            store: Arc::clone(&parts.store),
+            tenancy: parts.tenancy,
+        });
+        let responder =
+            Responder::subscribe(responder(&parts, ADMIN_CONCURRENCY), Arc::new(admin)).await?;
+        running.spawn(responder.run(stop.clone(), GRACE));
         // Not ready until the streams are verified: nothing could be pulled.
         parts.health.set(
             "ingest",

@@ -6,6 +6,7 @@ mod harness;
 #[path = "../support/hub_server.rs"]
 mod hub_server;
 
+mod admin;
 mod blobs;
 mod canary;
 mod codes;

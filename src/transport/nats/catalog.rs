@@ -263,15 +263,16 @@ impl Endpoint for CatalogEndpoint {
 
 impl CatalogEndpoint {
     async fn response(&self, call: &Call, question: CatalogQuestion) -> Result<Vec<u8>> {
-        let of = |corpus: CorpusName| CorpusRef::new(call.tenant.clone(), corpus);
+        let tenant = call.tenant()?;
+        let of = |corpus: CorpusName| CorpusRef::new(tenant.clone(), corpus);
         let response = match question {
             CatalogQuestion::Info => self.info(),
-            CatalogQuestion::Corpora => self.corpora(&call.tenant).await?,
+            CatalogQuestion::Corpora => self.corpora(tenant).await?,
             CatalogQuestion::Documents(corpus, page) => self.documents(&of(corpus), &page).await?,
             CatalogQuestion::Document(corpus, document, chunks) => {
                 self.document(&of(corpus), &document, chunks).await?
             }
-            CatalogQuestion::Job(job) => self.job(&call.tenant, &job).await?,
+            CatalogQuestion::Job(job) => self.job(tenant, &job).await?,
         };
         let body = encode(&response, call.encoding);
         if body.len() > call.max_reply {

@@ -64,36 +64,8 @@ impl Client {
         Q: prost::Message + serde::Serialize,
         A: prost::Message + Default + serde::de::DeserializeOwned,
     {
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, Encoding::Protobuf.content_type());
-        headers.insert(TIMEOUT, budget.as_millis().max(1).to_string().as_str());
-        let request = async_nats::Request::new()
-            .payload(encode(question, Encoding::Protobuf).into())
-            .headers(headers)
-            // The worker answers in the budget; the way there and back comes on top.
-            .timeout(Some(budget + Duration::from_millis(500)));
         let subject = subjects::request(verb, &self.tenant);
-        let reply = self
-            .connection
-            .client
-            .send_request(subject, request)
-            .await
-            .map_err(|e| match e.kind() {
-                RequestErrorKind::NoResponders => Error::dependency(
-                    format!("no worker serves rag.{verb}.*: is one running and ready?"),
-                    e,
-                ),
-                RequestErrorKind::TimedOut => {
-                    Error::new(ErrorKind::Timeout, "no reply in time").caused_by(e)
-                }
-                _ => Error::dependency("the request failed", e),
-            })?;
-        let headers = Headers::of(reply.headers.as_ref());
-        let encoding = headers.encoding()?;
-        if headers.get("Nats-Service-Error-Code").is_some() {
-            return Ok(Reply::Refused(decode(&reply.payload, encoding)?));
-        }
-        Ok(Reply::Answer(decode(&reply.payload, encoding)?))
+        ask(&self.connection, subject, question, budget).await
     }
 
     /// Subscribes to every result of this tenant, from now on.
@@ -202,6 +174,64 @@ impl Client {
             }
         }
     }
+}
+
+/// Asks `rag.admin.<verb>`, as an operator.
+///
+/// # Errors
+/// As [`Client::request`].
+pub async fn ask_operator<Q, A>(
+    connection: &Connection,
+    verb: &str,
+    question: &Q,
+    budget: Duration,
+) -> Result<Reply<A>>
+where
+    Q: prost::Message + serde::Serialize,
+    A: prost::Message + Default + serde::de::DeserializeOwned,
+{
+    ask(connection, subjects::admin(verb), question, budget).await
+}
+
+async fn ask<Q, A>(
+    connection: &Connection,
+    subject: String,
+    question: &Q,
+    budget: Duration,
+) -> Result<Reply<A>>
+where
+    Q: prost::Message + serde::Serialize,
+    A: prost::Message + Default + serde::de::DeserializeOwned,
+{
+    let told = subject.clone();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, Encoding::Protobuf.content_type());
+    headers.insert(TIMEOUT, budget.as_millis().max(1).to_string().as_str());
+    let request = async_nats::Request::new()
+        .payload(encode(question, Encoding::Protobuf).into())
+        .headers(headers)
+        // The worker answers in the budget; the way there and back comes on top.
+        .timeout(Some(budget + Duration::from_millis(500)));
+    let reply = connection
+        .client
+        .send_request(subject, request)
+        .await
+        .map_err(|e| match e.kind() {
+            RequestErrorKind::NoResponders => Error::dependency(
+                format!("no worker serves {told}: is one running and ready?"),
+                e,
+            ),
+            RequestErrorKind::TimedOut => {
+                Error::new(ErrorKind::Timeout, "no reply in time").caused_by(e)
+            }
+            _ => Error::dependency("the request failed", e),
+        })?;
+    let headers = Headers::of(reply.headers.as_ref());
+    let encoding = headers.encoding()?;
+    if headers.get("Nats-Service-Error-Code").is_some() {
+        return Ok(Reply::Refused(decode(&reply.payload, encoding)?));
+    }
+    Ok(Reply::Answer(decode(&reply.payload, encoding)?))
 }
 
 /// `None`: the tenant's backlog is full; there will be room.

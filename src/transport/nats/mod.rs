@@ -2,6 +2,7 @@
 //!
 //! Handlers decode, call and encode; what a request means is decided elsewhere.
 
+mod admin;
 mod admission;
 mod blobs;
 mod catalog;
@@ -25,9 +26,10 @@ mod subjects;
 mod topology;
 mod verify;
 
+pub use admin::AdminEndpoint;
 pub use blobs::{NatsBlobStore, bucket, create_bucket};
 pub use catalog::{CatalogEndpoint, CatalogParts};
-pub use client::{Client, JobReceipt, Reply, Results};
+pub use client::{Client, JobReceipt, Reply, Results, ask_operator};
 pub use connect::{Connection, connect};
 pub use discovery::Discovery;
 pub use disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
@@ -35,7 +37,7 @@ pub use endpoint_stats::EndpointStats;
 pub use ingest_consumer::{IngestConsumer, IngestContext};
 pub use overview::{Overview, overview};
 pub use reply::ReplyRule;
-pub use responder::{Call, Endpoint, Responder, ResponderContext};
+pub use responder::{Call, Caller, Endpoint, Responder, ResponderContext};
 pub use retrieve::{RetrieveEndpoint, RetrieveParts};
 pub use setup::{Action, Change, setup};
 pub use topology::{ACK_WAIT, LANES};

@@ -34,8 +34,10 @@ const OVERLOAD_RETRY: Duration = Duration::from_millis(200);
 /// One request, as far as it is the same for all endpoints.
 #[derive(Debug)]
 pub struct Call {
-    /// The subject's tenant.
-    pub tenant: TenantId,
+    /// The subject's tenant; `None` for an operator's request.
+    pub tenant: Option<TenantId>,
+    /// The subject's last token: the tenant's name, or what an operator wants.
+    pub last_token: String,
     /// The body's encoding, and the reply's.
     pub encoding: Encoding,
     /// The body.
@@ -51,6 +53,14 @@ pub struct Call {
 }
 
 impl Call {
+    /// The subject's tenant.
+    ///
+    /// # Errors
+    /// `TenantInvalid` for an operator's request.
+    pub fn tenant(&self) -> Result<&TenantId> {
+        self.tenant.as_ref().ok_or_else(Error::tenant_invalid)
+    }
+
     /// The time budget's end: the caller's wish up to `most`, else `default`; a little is kept for the reply itself.
     ///
     /// # Errors
@@ -85,11 +95,25 @@ impl Call {
     }
 }
 
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// The tenant that the subject names.
+    Tenant,
+    /// An operator: the subject names no tenant, and replies go to no tenant's inbox.
+    Operator,
+}
+
 /// One kind of request.
 #[async_trait]
 pub trait Endpoint: Send + Sync + fmt::Debug {
     /// The verb in `rag.<verb>.<tenant>`.
     fn verb(&self) -> &'static str;
+
+    /// Who asks: a tenant, whose name is the subject's last token, unless it says otherwise.
+    fn caller(&self) -> Caller {
+        Caller::Tenant
+    }
 
     /// Answers a call with the encoded reply.
     ///
@@ -235,12 +259,15 @@ impl Task {
         received: Instant,
         permit: Option<OwnedSemaphorePermit>,
     ) {
-        let tenant = subjects::request_tenant(&message.subject);
-        let Some(address) = message
-            .reply
-            .as_ref()
-            .filter(|a| self.context.rule.allows(a, tenant.as_ref().ok()))
-        else {
+        let tenant = match self.endpoint.caller() {
+            Caller::Tenant => subjects::request_tenant(&message.subject).map(Some),
+            Caller::Operator => Ok(None),
+        };
+        let Some(address) = message.reply.as_ref().filter(|a| {
+            self.context
+                .rule
+                .allows(a, tenant.as_ref().ok().and_then(Option::as_ref))
+        }) else {
             self.context.metrics.reply_refused();
             if self.context.rule.worth_telling() {
                 tracing::warn!(
@@ -299,7 +326,7 @@ impl Task {
         &self,
         message: &Message,
         headers: Headers,
-        tenant: Result<TenantId>,
+        tenant: Result<Option<TenantId>>,
         request_id: &str,
         received: Instant,
         permit: Option<OwnedSemaphorePermit>,
@@ -310,6 +337,7 @@ impl Task {
         headers.check_size(message.payload.len(), topology::max_body(max_payload))?;
         let call = Call {
             tenant,
+            last_token: subjects::last_token(&message.subject).to_owned(),
             encoding,
             body: message.payload.clone(),
             received,

@@ -71,7 +71,7 @@ impl Endpoint for RetrieveEndpoint {
 
     async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
         let parts = &self.parts;
-        let request = decode_retrieve(&call.tenant, &call.body, call.encoding, &parts.rules)?;
+        let request = decode_retrieve(call.tenant()?, &call.body, call.encoding, &parts.rules)?;
         let deadline = call.deadline(parts.default_budget, parts.max_budget)?;
         call.check_audit()?;
         call.admitted()?;

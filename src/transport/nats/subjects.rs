@@ -15,6 +15,25 @@ pub(super) fn request_tenant(subject: &str) -> Result<TenantId> {
     }
 }
 
+/// The last token of `rag.<verb>.<token>`.
+pub(super) fn last_token(subject: &str) -> &str {
+    subject.rsplit('.').next().unwrap_or_default()
+}
+
+/// A tenant that an operator names: whoever may publish operators' requests may name any.
+///
+/// # Errors
+/// `InvalidField` on `tenant`.
+pub(super) fn named_by_operator(name: &str) -> Result<TenantId> {
+    TenantId::mint(name)
+        .map_err(|_| Error::invalid_field("tenant", "must match ^[a-z0-9][a-z0-9_-]{0,62}$"))
+}
+
+/// Where an operator asks.
+pub(super) fn admin(verb: &str) -> String {
+    format!("rag.admin.{verb}")
+}
+
 /// The tenant of a stored job, `rag.work.<lane>.<tenant>`.
 ///
 /// # Errors
