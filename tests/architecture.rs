@@ -17,6 +17,16 @@ struct Row {
 /// Layer 0 and 1, which every row below them may name.
 const BASE: &[&str] = &["error", "fusion", "model", "tenancy", "spi"];
 
+/// The same and the one layout of stored points.
+const STORES: &[&str] = &[
+    "error",
+    "fusion",
+    "model",
+    "tenancy",
+    "spi",
+    "adapters::payload_names",
+];
+
 const ROWS: &[Row] = &[
     Row {
         path: "model",
@@ -71,7 +81,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/edge",
         crates: &["qdrant_edge", "serde", "serde_json", "uuid", "jiff"],
-        modules: BASE,
+        modules: STORES,
     },
     Row {
         path: "adapters/lexical",
@@ -104,6 +114,16 @@ const ROWS: &[Row] = &[
         path: "adapters/parse",
         crates: &[],
         modules: BASE,
+    },
+    Row {
+        path: "adapters/qdrant",
+        crates: &["qdrant_client", "prost", "uuid"],
+        modules: STORES,
+    },
+    Row {
+        path: "adapters/payload_names.rs",
+        crates: &[],
+        modules: &[],
     },
     Row {
         path: "adapters/sqlite",

@@ -12,6 +12,10 @@ mod metadata_json;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod parse;
+#[cfg(any(feature = "edge", feature = "qdrant"))]
+mod payload_names;
+#[cfg(feature = "qdrant")]
+pub mod qdrant;
 #[cfg(feature = "sqlite")]
 mod result_json;
 #[cfg(feature = "sqlite")]
