@@ -28,6 +28,16 @@ const SQL: &[&str] = &[
     "adapters::result_json",
 ];
 
+/// The same and the one layout of stored points.
+const STORES: &[&str] = &[
+    "error",
+    "fusion",
+    "model",
+    "tenancy",
+    "spi",
+    "adapters::payload_names",
+];
+
 const ROWS: &[Row] = &[
     Row {
         path: "model",
@@ -82,7 +92,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/edge",
         crates: &["qdrant_edge", "serde", "serde_json", "uuid", "jiff"],
-        modules: BASE,
+        modules: STORES,
     },
     Row {
         path: "adapters/hub",
@@ -132,6 +142,16 @@ const ROWS: &[Row] = &[
         path: "adapters/parse",
         crates: &[],
         modules: BASE,
+    },
+    Row {
+        path: "adapters/qdrant",
+        crates: &["qdrant_client", "prost", "uuid"],
+        modules: STORES,
+    },
+    Row {
+        path: "adapters/payload_names.rs",
+        crates: &[],
+        modules: &[],
     },
     Row {
         path: "adapters/sqlite",

@@ -5,6 +5,9 @@
 
 #[path = "schedules/driver.rs"]
 mod driver;
+#[path = "support/qdrant_server/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "other tests use its other faults")]
+mod qdrant_server;
 #[path = "schedules/world.rs"]
 mod world;
 
@@ -33,6 +36,14 @@ async fn any_schedule_ends_with_the_highest_sequence_on_the_real_stores() {
         let (world, _keep) = World::on_disk().await;
         run(&world, &mut Rng::new(seed.wrapping_add(10_000)), seed).await;
         world.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_schedule_ends_with_the_highest_sequence_on_a_server() {
+    for seed in seeds(40) {
+        let world = World::on_a_server(seed);
+        run(&world, &mut Rng::new(seed.wrapping_add(20_000)), seed).await;
     }
 }
 

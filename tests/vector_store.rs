@@ -1,13 +1,21 @@
-//! The vector store contract on the memory and the embedded store, and what only the embedded one promises.
+//! The vector store contract on every store: in memory, embedded, on a test server, and on a real server when one is named;
+//! and what only some of them promise.
 
 use std::sync::Arc;
 
 use ragbus::adapters::edge::{EdgeConfig, EdgeVectorStore};
+use ragbus::adapters::qdrant::{QdrantConfig, QdrantVectorStore};
 use ragbus::spi::VectorStore;
 use ragbus::testing::MemoryVectorStore;
 
 #[path = "vector_store/edge.rs"]
 mod edge;
+#[path = "vector_store/qdrant/mod.rs"]
+mod qdrant;
+#[path = "support/qdrant_server/mod.rs"]
+mod qdrant_server;
+#[path = "vector_store/real.rs"]
+mod real;
 
 /// A store and what must outlive it.
 fn memory() -> (Arc<dyn VectorStore>, ()) {
@@ -20,19 +28,29 @@ fn embedded() -> (Arc<dyn VectorStore>, tempfile::TempDir) {
     (Arc::new(store), dir)
 }
 
+fn test_server() -> (Arc<dyn VectorStore>, qdrant_server::QdrantServer) {
+    let server = qdrant_server::QdrantServer::start();
+    let store = QdrantVectorStore::new(QdrantConfig::new(server.url())).expect("a store");
+    (Arc::new(store), server)
+}
+
 macro_rules! contract {
     ($($case:ident)*) => {
-        mod memory {
+        contract! { @ memory: $($case)* }
+        contract! { @ embedded: $($case)* }
+        contract! { @ test_server: $($case)* }
+        mod real_server_if_named {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                let (store, _keep) = super::memory();
-                ragbus::testing::contract::vector_store::$case(store).await;
+                super::real::on_server(ragbus::testing::contract::vector_store::$case).await;
             })*
         }
-        mod embedded {
+    };
+    (@ $store:ident: $($case:ident)*) => {
+        mod $store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                let (store, _keep) = super::embedded();
+                let (store, _keep) = super::$store();
                 ragbus::testing::contract::vector_store::$case(store).await;
             })*
         }

@@ -16,8 +16,12 @@ mod metadata_json;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod parse;
+#[cfg(any(feature = "edge", feature = "qdrant"))]
+mod payload_names;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "qdrant")]
+pub mod qdrant;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod registry_rules;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

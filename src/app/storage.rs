@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::adapters::edge::{EdgeConfig, EdgeVectorStore};
 use crate::adapters::postgres::PostgresRegistry;
+use crate::adapters::qdrant::{HnswOptions, QdrantConfig, QdrantVectorStore, Quantization};
 use crate::adapters::sqlite::SqliteRegistry;
-use crate::config::{Config, StoreKind};
+use crate::config::{Config, QdrantSection, QuantizationKind, StoreKind};
 use crate::error::{Error, Result};
 use crate::spi::{DocumentRegistry, VectorStore};
 
@@ -83,11 +85,39 @@ pub(super) async fn existing_registry(
     registry(config).await.map(Some)
 }
 
+fn qdrant(section: &QdrantSection) -> QdrantConfig {
+    let set = |value: u32| Some(value).filter(|value| *value > 0);
+    let key = section.api_key.expose();
+    QdrantConfig {
+        api_key: Some(key.to_owned()).filter(|key| !key.is_empty()),
+        collection_prefix: section.collection_prefix.clone(),
+        timeout: Duration::from_millis(section.timeout_ms.into()),
+        shards: set(section.shards),
+        replication_factor: set(section.replicas),
+        quantization: match section.quantization {
+            QuantizationKind::None => Quantization::None,
+            QuantizationKind::Scalar => Quantization::Scalar,
+            QuantizationKind::Binary => Quantization::Binary,
+        },
+        hnsw: HnswOptions {
+            m: set(section.hnsw_m),
+            ef_construct: set(section.hnsw_ef_construct),
+            ef_search: set(section.hnsw_ef_search),
+            ..HnswOptions::default()
+        },
+        ..QdrantConfig::new(section.url.clone())
+    }
+}
+
 /// The vector store, and the embedded one by its own name when it is that: it has figures of its own.
 pub(super) type OpenedStore = (Arc<dyn VectorStore>, Option<Arc<EdgeVectorStore>>);
 
 /// Opens the store.
 pub(super) async fn store(config: &Config) -> Result<OpenedStore> {
+    if config.store.kind == StoreKind::Qdrant {
+        let store = QdrantVectorStore::new(qdrant(&config.store.qdrant))?;
+        return Ok((Arc::new(store), None));
+    }
     let edge = EdgeConfig::new(config.data_dir.join("edge"));
     let store = tokio::task::spawn_blocking(move || EdgeVectorStore::open(edge))
         .await

@@ -112,6 +112,11 @@ fn ranges(config: &Config) -> Result<()> {
             "must be at least 1",
         ),
         (
+            "store.qdrant.timeout_ms",
+            (2000..=60_000).contains(&config.store.qdrant.timeout_ms),
+            "must be 2000 to 60000",
+        ),
+        (
             "sql.max_connections",
             (1..=1000).contains(&config.sql.max_connections),
             "must be 1 to 1000",
@@ -159,6 +164,11 @@ fn stages(config: &Config) -> Result<()> {
             "models.cross_encoder",
         ),
         ("expansion.strategy", writes && !writer, "llm.base_url"),
+        (
+            "store.kind",
+            config.store.kind == StoreKind::Qdrant && config.store.qdrant.url.is_empty(),
+            "store.qdrant.url",
+        ),
         (
             "llm.model",
             writer && config.llm.model.is_empty(),
@@ -224,7 +234,6 @@ fn unbuilt(config: &Config) -> Result<()> {
         .into_iter()
         .any(|limit| *limit != LimitSection::default());
     let asked = [
-        ("store.kind", config.store.kind == StoreKind::Qdrant),
         (
             "tracking.guarantee",
             config.tracking.guarantee == Guarantee::Required,

@@ -141,7 +141,6 @@ mod tests {
     #[test]
     fn what_this_version_cannot_do_is_an_error_not_a_shrug() {
         for bad in [
-            ("RAGBUS__STORE__KIND", "qdrant"),
             ("RAGBUS__TRACKING__GUARANTEE", "required"),
             ("RAGBUS__LIMITS__DEFAULT__IN_FLIGHT", "4"),
         ] {
@@ -152,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_stage_without_its_part_and_words_of_several_tenants_are_errors() {
-        let cases: [(&[(&str, &str)], &str); 5] = [
+        let cases: [(&[(&str, &str)], &str); 6] = [
+            (&[("RAGBUS__STORE__KIND", "qdrant")], "store.kind"),
             (&[("RAGBUS__CORRECTIVE__MODE", "grade")], "corrective.mode"),
             (
                 &[("RAGBUS__RERANKING__ENABLED", "true")],

@@ -11,5 +11,5 @@ pub use load::{Overrides, load};
 pub use secret::Secret;
 pub use sections::{
     Config, CorrectiveMode, ExpansionStrategy, FusionKind, Guarantee, LegName, LimitSection,
-    RoleName, StoreKind, TenancyKind,
+    QdrantSection, QuantizationKind, RoleName, StoreKind, TenancyKind,
 };

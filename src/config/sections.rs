@@ -92,6 +92,24 @@ pub enum StoreKind {
 pub struct QdrantSection {
     pub url: String,
     pub api_key: Secret,
+    pub collection_prefix: String,
+    pub timeout_ms: u32,
+    pub shards: u32,
+    pub replicas: u32,
+    pub quantization: QuantizationKind,
+    pub hnsw_m: u32,
+    pub hnsw_ef_construct: u32,
+    pub hnsw_ef_search: u32,
+}
+
+/// How vectors are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum QuantizationKind {
+    None,
+    Scalar,
+    Binary,
 }
 
 /// How tenants share collections.

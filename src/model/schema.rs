@@ -1,5 +1,7 @@
 //! What a stored collection was built with. Compared, never "fixed".
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// The version of the payload and vector layout this program writes.
 pub const SCHEMA_VERSION: u32 = 2;
 
@@ -83,5 +85,19 @@ impl CollectionSchema {
             ),
         ];
         pairs.into_iter().find(|(_, own, theirs)| own != theirs)
+    }
+
+    /// Refuses a collection that was built with something else than is wanted.
+    ///
+    /// # Errors
+    /// `SchemaConflict` with both values of the first difference.
+    pub fn expect(&self, wanted: &Self) -> Result<()> {
+        match self.difference(wanted) {
+            None => Ok(()),
+            Some((what, stored, wanted)) => Err(Error::new(
+                ErrorKind::SchemaConflict,
+                format!("the collection was built with {what} {stored}, not with {wanted}"),
+            )),
+        }
     }
 }

@@ -13,6 +13,7 @@ mod lexical_encoder;
 mod query_expander;
 mod retriever;
 mod text_generator;
+mod vector_checks;
 mod vector_store;
 
 pub use blob_store::BlobStore;
@@ -30,6 +31,7 @@ pub use lexical_encoder::LexicalEncoder;
 pub use query_expander::{Expanded, QueryExpander};
 pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};
+pub use vector_checks::{check_leg, check_points};
 pub use vector_store::{
     CollectionInfo, FusionMethod, Hit, HybridQuery, LegQuery, LegVector, Point, StoreAnswer,
     VectorStore, Vectors,

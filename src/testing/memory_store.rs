@@ -12,10 +12,10 @@ use super::filter_eval::matches;
 use super::memory_score::{fuse, normalise, score};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fusion::sort_ranked;
-use crate::model::{
-    ChunkId, CollectionSchema, CorpusRef, DocumentId, SparseVector, StoredChunk, TenantId,
+use crate::model::{ChunkId, CollectionSchema, CorpusRef, DocumentId, StoredChunk, TenantId};
+use crate::spi::{
+    CollectionInfo, Hit, HybridQuery, LegQuery, Point, StoreAnswer, VectorStore, check_points,
 };
-use crate::spi::{CollectionInfo, Hit, HybridQuery, LegQuery, Point, StoreAnswer, VectorStore};
 use crate::tenancy::Placement;
 
 /// A vector store in memory. Nothing is approximate; ties stand by chunk id.
@@ -144,12 +144,7 @@ impl VectorStore for MemoryVectorStore {
             .collections
             .entry(at.collection.clone())
             .or_insert_with(fresh);
-        if let Some((what, stored, wanted)) = stored.schema.difference(schema) {
-            return Err(Error::new(
-                ErrorKind::SchemaConflict,
-                format!("the collection was built with {what} {stored}, not with {wanted}"),
-            ));
-        }
+        stored.schema.expect(schema)?;
         let alias = state.aliases.entry(at.corpus.clone()).or_default();
         alias.live.insert(at.generation, at.collection.clone());
         Ok(())
@@ -158,9 +153,7 @@ impl VectorStore for MemoryVectorStore {
     async fn upsert(&self, at: &Placement, points: Vec<Point>) -> Result<()> {
         let mut state = self.open()?;
         let collection = state.get(at)?;
-        for point in &points {
-            check(point, collection.schema.dimension)?;
-        }
+        check_points(&points, collection.schema.dimension)?;
         for mut point in points {
             normalise(&mut point.vectors.dense);
             let stored = collection.points.get(&point.stored.id);
@@ -277,22 +270,4 @@ impl VectorStore for MemoryVectorStore {
 
 fn gone() -> Error {
     Error::new(ErrorKind::NotFound, "the corpus has no such generation")
-}
-
-fn check(point: &Point, dimension: u32) -> Result<()> {
-    let sound = |v: &SparseVector| {
-        v.indices.len() == v.values.len()
-            && v.indices.is_sorted_by(|a, b| a < b)
-            && v.values.iter().all(|x| x.is_finite() && *x > 0.0)
-    };
-    let vectors = &point.vectors;
-    let dense = vectors.dense.len() == dimension as usize;
-    let finite = vectors.dense.iter().all(|x| x.is_finite());
-    if dense && finite && sound(&vectors.sparse) && sound(&vectors.bm25) {
-        Ok(())
-    } else {
-        Err(Error::internal(
-            "a vector has a wrong width or an unusable number",
-        ))
-    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ragbus::adapters::edge::{EdgeConfig, EdgeVectorStore};
 use ragbus::adapters::parse::TextParser;
+use ragbus::adapters::qdrant::{QdrantConfig, QdrantVectorStore};
 use ragbus::adapters::sqlite::SqliteRegistry;
 use ragbus::ingest::{IngestParts, IngestProcessor};
 use ragbus::model::{CorpusName, CorpusRef, TenantId};
@@ -15,6 +16,8 @@ use ragbus::testing::{
     FaultyStore, HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore,
 };
 use tokio::sync::{Semaphore, mpsc};
+
+use crate::qdrant_server::{Fault, QdrantServer};
 
 /// One corpus and what holds it.
 #[derive(Clone)]
@@ -42,6 +45,18 @@ impl World {
             .await
             .expect("opened");
         (Self::over(Arc::new(store), Arc::new(registry)), dir)
+    }
+
+    /// The store on a test server, over real gRPC, whose first writes fail in ways that the store mends by itself.
+    pub fn on_a_server(seed: u64) -> Self {
+        let server = QdrantServer::start();
+        let faults = [Fault::HalfApplied, Fault::WaitTimeout, Fault::Unanswered];
+        for fault in faults.into_iter().cycle().skip(seed as usize % 3).take(2) {
+            server.then("points/upsert", fault);
+            server.then("points/delete", fault);
+        }
+        let store = QdrantVectorStore::new(QdrantConfig::new(server.url())).expect("a store");
+        Self::over(Arc::new(store), Arc::new(MemoryRegistry::new()))
     }
 
     fn over(store: Arc<dyn VectorStore>, registry: Arc<dyn DocumentRegistry>) -> Self {

@@ -12,9 +12,10 @@ use qdrant_edge::external::ordered_float::OrderedFloat;
 
 use super::engine::{Engine, json_path};
 use super::filter::{of_document, scoped};
-use super::payload::{SEQUENCE, TENANT, chunk_id, encode, fence, point_id, sparse_legs};
+use super::payload::{chunk_id, encode, fence, point_id, sparse_legs};
 use super::shard::{Gate, Shard};
 use super::writer::Job;
+use crate::adapters::payload_names::{SEQUENCE, TENANT};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{ChunkId, DocumentId, Leg, TenantId};
 use crate::spi::Point;

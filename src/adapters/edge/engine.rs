@@ -15,7 +15,7 @@ use qdrant_edge as qe;
 use qdrant_edge::{EdgeShard, OperationError, OperationResult, UpdateOperation};
 
 use super::files;
-use super::payload::{DOCUMENT, SEQUENCE, TENANT};
+use crate::adapters::payload_names::{DOCUMENT, SEQUENCE, TENANT};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Leg, SparseVector};
 

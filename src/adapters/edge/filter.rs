@@ -9,7 +9,7 @@ use qdrant_edge as qe;
 use qdrant_edge::external::ordered_float::OrderedFloat;
 
 use super::engine::json_path;
-use super::payload::{DOCUMENT, METADATA, SEQUENCE, TENANT};
+use crate::adapters::payload_names::{DOCUMENT, METADATA, SEQUENCE, TENANT};
 use crate::error::{Error, Result};
 use crate::model::{Bound, DocumentId, Filter, FilterValue, Range, TenantId};
 

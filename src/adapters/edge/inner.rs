@@ -126,7 +126,7 @@ impl Inner {
     pub(super) fn is_ensured(&self, at: &Placement, schema: &CollectionSchema) -> Result<bool> {
         match self.catalog.standing(at)? {
             Standing::Live => {
-                compare(&self.by_name(&at.collection)?.schema, schema)?;
+                self.by_name(&at.collection)?.schema.expect(schema)?;
                 Ok(true)
             }
             Standing::Dropped => Err(gone()),
@@ -142,7 +142,7 @@ impl Inner {
             return Ok(());
         }
         match absent_is_none(self.by_name(&at.collection))? {
-            Some(shard) => compare(&shard.schema, schema)?,
+            Some(shard) => shard.schema.expect(schema)?,
             None => {
                 let folder = self.config.dir.join(COLLECTIONS).join(&at.collection);
                 let shard = Shard::create(&at.collection, &folder, schema, self.config.clone())?;
@@ -248,15 +248,5 @@ pub(super) fn absent_is_none<T>(result: Result<T>) -> Result<Option<T>> {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-fn compare(stored: &CollectionSchema, wanted: &CollectionSchema) -> Result<()> {
-    match stored.difference(wanted) {
-        None => Ok(()),
-        Some((what, stored, wanted)) => Err(Error::new(
-            ErrorKind::SchemaConflict,
-            format!("the collection was built with {what} {stored}, not with {wanted}"),
-        )),
     }
 }

@@ -23,7 +23,6 @@ mod read;
 mod shard;
 mod store;
 mod upkeep;
-mod validate;
 mod writer;
 
 pub use config::EdgeConfig;

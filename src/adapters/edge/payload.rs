@@ -1,7 +1,5 @@
 //! Points to and from the engine's payloads and vectors.
-//!
-//! System fields stand flat under reserved names; caller metadata stands under one key of its own, so that no metadata
-//! key can meet a system field. Must not know when or why a point is written.
+//! Must not know when or why a point is written.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,23 +8,15 @@ use serde_json::{Map, Number, Value};
 use uuid::Uuid;
 
 use super::engine::sparse;
+use crate::adapters::payload_names::{
+    CONTENT, DOCUMENT, EXPIRES, HASH, METADATA, ORDINAL, SEQUENCE, SPAN_END, SPAN_START, TENANT,
+};
 use crate::error::{Error, Result};
 use crate::model::{
     Chunk, ChunkId, DocumentId, Leg, Metadata, MetadataValue, Span, SparseVector, StoredChunk,
     TenantId, Timestamp,
 };
 use crate::spi::{Point, Vectors};
-
-pub(super) const TENANT: &str = "tenant";
-pub(super) const DOCUMENT: &str = "document_id";
-pub(super) const SEQUENCE: &str = "sequence";
-pub(super) const METADATA: &str = "metadata";
-const ORDINAL: &str = "ordinal";
-const CONTENT: &str = "content";
-const HASH: &str = "content_hash";
-const SPAN_START: &str = "span_start";
-const SPAN_END: &str = "span_end";
-const EXPIRES: &str = "expires_at";
 
 /// The engine's form of a chunk id.
 pub(super) fn point_id(id: ChunkId) -> qe::PointId {

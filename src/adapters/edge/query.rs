@@ -6,9 +6,9 @@ use qdrant_edge::external::ordered_float::OrderedFloat;
 use super::engine::{Engine, sparse};
 use super::filter::scoped;
 use super::payload::decode;
-use crate::error::{Error, Result};
-use crate::model::{Leg, TenantId};
-use crate::spi::{FusionMethod, Hit, HybridQuery, LegQuery, LegVector, StoreAnswer};
+use crate::error::Result;
+use crate::model::TenantId;
+use crate::spi::{FusionMethod, Hit, HybridQuery, LegQuery, LegVector, StoreAnswer, check_leg};
 
 /// Answers a query; blocking.
 pub(super) fn answer(
@@ -17,7 +17,7 @@ pub(super) fn answer(
     query: &HybridQuery,
 ) -> Result<StoreAnswer> {
     for leg in &query.legs {
-        check(leg, engine.dimension())?;
+        check_leg(leg, engine.dimension())?;
     }
     let filter = scoped(tenant, query.filter.as_ref())?;
     let mut answer = StoreAnswer::default();
@@ -29,26 +29,6 @@ pub(super) fn answer(
         answer.legs = ranked.collect::<Result<_>>()?;
     }
     Ok(answer)
-}
-
-fn check(leg: &LegQuery, dimension: u32) -> Result<()> {
-    let fits = match (&leg.vector, leg.leg) {
-        (LegVector::Dense(dense), Leg::Dense) => {
-            dense.len() == dimension as usize && dense.iter().all(|x| x.is_finite())
-        }
-        (LegVector::Sparse(vector), Leg::Sparse | Leg::Bm25) => super::validate::is_sound(vector),
-        (LegVector::Dense(_), Leg::Sparse | Leg::Bm25) | (LegVector::Sparse(_), Leg::Dense) => {
-            false
-        }
-    };
-    if fits && leg.min_score.is_none_or(f32::is_finite) {
-        Ok(())
-    } else {
-        Err(Error::internal(format!(
-            "the query vector of leg {} is unusable",
-            leg.leg.name()
-        )))
-    }
 }
 
 fn fused(

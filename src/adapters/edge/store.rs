@@ -11,13 +11,13 @@ use super::apply::Work;
 use super::config::EdgeConfig;
 use super::engine::Engine;
 use super::inner::{Inner, absent_is_none};
+use super::query;
 use super::read;
 use super::shard::Shard;
 use super::upkeep::needs_optimizing;
-use super::{query, validate};
 use crate::error::{Error, Result};
 use crate::model::{ChunkId, CollectionSchema, CorpusRef, DocumentId, Leg, StoredChunk};
-use crate::spi::{CollectionInfo, HybridQuery, Point, StoreAnswer, VectorStore};
+use crate::spi::{CollectionInfo, HybridQuery, Point, StoreAnswer, VectorStore, check_points};
 use crate::tenancy::Placement;
 
 /// The embedded store. One per folder and process; dropping it without `close` leaves everything acknowledged durable.
@@ -123,7 +123,7 @@ impl VectorStore for EdgeVectorStore {
 
     async fn upsert(&self, at: &Placement, points: Vec<Point>) -> Result<()> {
         let shard = self.checked()?.shard(at)?;
-        validate::points(&points, shard.schema.dimension)?;
+        check_points(&points, shard.schema.dimension)?;
         if points.is_empty() {
             return Ok(());
         }
