@@ -2,6 +2,7 @@
 //! Every run has collections of its own and removes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use qdrant_client::Qdrant;
 use ragbus::adapters::qdrant::{QdrantConfig, QdrantVectorStore};
@@ -23,6 +24,8 @@ where
     let mut config = QdrantConfig::new(&url);
     config.api_key = std::env::var(KEY).ok();
     config.collection_prefix = format!("test_{}_", Uuid::new_v4().simple());
+    // Many cases create collections at once.
+    config.timeout = Duration::from_secs(30);
     let prefix = config.collection_prefix.clone();
     let store = Arc::new(QdrantVectorStore::new(config).expect("a store"));
     let done = tokio::spawn(case(store)).await;

@@ -72,10 +72,15 @@ impl Caller {
     /// Prepares the client. No connection is made before the first call.
     ///
     /// # Errors
-    /// `InvalidField` for an unusable address or time limit.
+    /// `InvalidField` for an unusable address, key or time limit.
     pub(super) fn new(config: &QdrantConfig) -> Result<Self> {
         if config.timeout <= MARGIN {
             return Err(Error::invalid_field("timeout", "must be at least 2 s"));
+        }
+        let key = config.api_key.as_deref().unwrap_or_default();
+        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            // Else the client would refuse every call, with the key in its text.
+            return Err(Error::invalid_field("api_key", "is no printable ASCII"));
         }
         let client = Qdrant::from_url(&config.url)
             .api_key(config.api_key.as_ref())

@@ -74,9 +74,9 @@ impl QdrantConfig {
         }
     }
 
-    /// Whether operations must reach every copy in one order.
+    /// Whether there may be copies, which operations must reach in one order. The server's default is not known here.
     pub(super) fn replicated(&self) -> bool {
-        self.replication_factor.is_some_and(|copies| copies > 1)
+        self.replication_factor != Some(1)
     }
 }
 

@@ -9,7 +9,9 @@
 //! judged when it is applied. `ensure` writes its mark last, on the condition that the stored one is not a dropped
 //! one, and reads it back; a drop writes its mark first and without a condition. So whichever comes last, a dropped
 //! generation stays dropped: an `ensure` that lost removes the collection it made. Between a drop's mark and its end,
-//! and after a crash there, readers already see nothing and calling it again finishes it.
+//! and after a crash there, readers already see nothing and calling it again finishes it. A write that a drop overtakes in a shared collection is
+//! taken back by its writer. What a worker leaves behind that is killed right there (an empty collection, points of a
+//! dropped generation) is seen by nobody; dropping again removes it.
 //!
 //! **Writes** are conditional on the stored sequence, judged by the server in the order of its log; so a write that the
 //! server has logged but not applied yet (`WaitTimeout`) cannot overtake, nor be overtaken by, what comes later.

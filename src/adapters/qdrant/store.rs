@@ -40,7 +40,7 @@ impl QdrantVectorStore {
     /// Prepares the client; makes no connection.
     ///
     /// # Errors
-    /// `InvalidField` for an unusable address or time limit.
+    /// `InvalidField` for an unusable address, key or time limit.
     pub fn new(config: QdrantConfig) -> Result<Self> {
         let caller = Caller::new(&config)?;
         let prefix = &config.collection_prefix;
@@ -155,7 +155,16 @@ impl VectorStore for QdrantVectorStore {
         self.check_open()?;
         let schema = self.marks.live(at).await?.ok_or_else(gone)?;
         check_points(&points, schema.dimension)?;
-        self.writer(at, &self.name(at)).upsert(points).await
+        let name = self.name(at);
+        let writer = self.writer(at, &name);
+        writer.upsert(points).await?;
+        // A drop that came meanwhile may have deleted before these points were there. In a collection of its own they
+        // went with it.
+        if at.shared && !self.lives(at).await? {
+            writer.delete_all().await?;
+            return Err(gone());
+        }
+        Ok(())
     }
 
     async fn delete_below(&self, at: &Placement, document: &DocumentId, below: u64) -> Result<u32> {

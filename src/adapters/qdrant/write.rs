@@ -26,7 +26,7 @@ pub(super) struct Writer<'a> {
     pub(super) points: usize,
     /// Encoded bytes of a batch.
     pub(super) bytes: usize,
-    /// Whether copies must see writes in one order.
+    /// Whether there may be copies, which must see writes in one order.
     pub(super) replicated: bool,
 }
 

@@ -182,3 +182,23 @@ async fn a_lost_collection_is_told_and_not_made_anew() {
         None
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_a_drop_overtakes_leaves_nothing() {
+    let (server, desk) = corpus(TenancyStrategy::Shared).await;
+    let calls = server.calls(UPSERT);
+    server.then(UPSERT, Fault::Held);
+    let writing = {
+        let desk = desk.clone();
+        tokio::spawn(async move { desk.store.upsert(&desk.at, points(&desk, 3)).await })
+    };
+    server.until_called(UPSERT, calls + 1).await;
+    desk.store.drop_generation(&desk.at).await.expect("dropped");
+    server.release();
+    failed(writing.await.expect("no panic"), ErrorKind::NotFound);
+    assert!(
+        server.engine().collections[&desk.at.collection]
+            .points
+            .is_empty()
+    );
+}

@@ -139,12 +139,9 @@ async fn the_key_is_sent_and_never_shown() {
     assert!(!format!("{right:?}").contains("s3cret"));
     let desk = Desk::new(&right, TenancyStrategy::Separate, "acme", "docs");
     desk.create().await;
-    for key in [None, Some("wrong"), Some("bro\nken")] {
-        let error = with(key)
-            .describe(&desk.at.corpus)
-            .await
-            .expect_err("refused");
-        assert!(!error.chain().contains("bro"), "{}", error.chain());
+    for key in [None, Some("wrong")] {
+        let refused = with(key).describe(&desk.at.corpus).await;
+        failed(refused, ErrorKind::DependencyFailed);
     }
     let refused = with(Some("wrong")).count(&desk.at).await;
     failed(refused, ErrorKind::DependencyFailed);
@@ -166,6 +163,12 @@ async fn unusable_settings_and_absent_servers_are_told() {
     let refused = QdrantVectorStore::new(QdrantConfig::new("no address at all"));
     failed(refused, ErrorKind::InvalidField);
     let mut config = QdrantConfig::new("http://127.0.0.1:9");
+    config.api_key = Some("private\nkey".into());
+    failed(
+        QdrantVectorStore::new(config.clone()),
+        ErrorKind::InvalidField,
+    );
+    config.api_key = None;
     config.timeout = Duration::from_secs(1);
     failed(
         QdrantVectorStore::new(config.clone()),
