@@ -5,10 +5,17 @@ mod chat_server;
 mod harness;
 #[path = "../support/hub_server.rs"]
 mod hub_server;
+#[path = "../support/postgres.rs"]
+mod postgres_server;
+// Its fault switches are for the store's own tests.
+#[allow(dead_code, unused_imports)]
+#[path = "../support/qdrant_server/mod.rs"]
+mod qdrant_server;
 
 mod admin;
 mod blobs;
 mod canary;
+mod cluster;
 mod codes;
 mod command_line;
 mod drain;

@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 /// The delivery at which an internal error, or a crash, becomes a dead letter.
 pub const MAX_ATTEMPTS: u64 = 6;
 
-/// Shortest delay before a redelivery: longer than a store may still apply a write whose outcome is unknown.
+/// Shortest delay before a redelivery.
 pub const SHORTEST_DELAY: Duration = Duration::from_secs(2);
 const DELAYS: [Duration; 4] = [
     SHORTEST_DELAY,
@@ -52,6 +52,15 @@ pub const fn disposition(kind: ErrorKind, delivery: u64) -> Disposition {
     }
 }
 
+/// How much longer than the store's own limit a redelivery waits.
+pub const MARGIN: Duration = Duration::from_secs(1);
+
+/// A wait that ends after the store can no longer apply a write whose outcome is unknown: a redelivery that starts earlier
+/// could be overtaken by it.
+pub(super) fn not_before(wait: Duration, write_limit: Duration) -> Duration {
+    wait.max(write_limit + MARGIN)
+}
+
 /// How long a delivery waits before the next one; grows and ends.
 pub(super) const fn retry_delay(delivery: u64) -> Duration {
     let index = if delivery == 0 { 0 } else { delivery - 1 };
@@ -89,6 +98,14 @@ mod tests {
             Disposition::Retry(_)
         ));
         assert_eq!(disposition(ErrorKind::Internal, 6), Disposition::DeadLetter);
+    }
+
+    #[test]
+    fn a_redelivery_waits_for_the_stores_late_writes() {
+        let nine = Duration::from_secs(9);
+        assert_eq!(not_before(SHORTEST_DELAY, Duration::ZERO), SHORTEST_DELAY);
+        assert_eq!(not_before(SHORTEST_DELAY, nine), nine + MARGIN);
+        assert_eq!(not_before(DELAYS[2], nine), DELAYS[2]);
     }
 
     #[test]

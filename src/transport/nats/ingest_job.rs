@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::dead_letter::{self, DeadLetter};
-use super::disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition, retry_delay};
+use super::disposition::{
+    Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition, not_before, retry_delay,
+};
 use super::gate::Gate;
 use super::headers::{CONTENT_TYPE, Headers, REQUEST_ID, WORKER, insert_trace};
 use super::ingest_consumer::IngestContext;
@@ -330,6 +332,7 @@ impl JobRunner {
     }
 
     async fn give_back(&self, delivery: &Delivery, wait: Duration) {
+        let wait = not_before(wait, self.context.store.write_limit());
         self.settle(delivery, false).await;
         // When this gets lost, the job comes back after the server's patience.
         if let Err(error) = delivery.message.ack_with(AckKind::Nak(Some(wait))).await {

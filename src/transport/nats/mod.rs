@@ -32,7 +32,7 @@ pub use catalog::{CatalogEndpoint, CatalogParts};
 pub use client::{Client, JobReceipt, Reply, Results, ask_operator};
 pub use connect::{Connection, connect};
 pub use discovery::Discovery;
-pub use disposition::{Disposition, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
+pub use disposition::{Disposition, MARGIN, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
 pub use endpoint_stats::EndpointStats;
 pub use ingest_consumer::{IngestConsumer, IngestContext};
 pub use overview::{Overview, overview};
