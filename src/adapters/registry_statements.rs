@@ -374,6 +374,17 @@ macro_rules! sql_registry {
                 rows.iter().map(corpus_entry).collect()
             }
 
+            async fn document_count(&self, tenant: &TenantId) -> Result<u64> {
+                let row = sqlx::query(
+                    "SELECT COUNT(*) AS documents FROM documents WHERE tenant = $1 AND deleted = 0",
+                )
+                .bind(tenant.as_str())
+                .fetch_one(&self.readers)
+                .await
+                .map_err(sql_failed)?;
+                unsigned(&row, "documents")
+            }
+
             async fn documents(
                 &self,
                 corpus: &CorpusRef,
