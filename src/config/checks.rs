@@ -230,12 +230,10 @@ fn hub_endpoint(config: &Config) -> Result<()> {
 }
 
 fn unbuilt(config: &Config) -> Result<()> {
-    let asked = [
-        (
-            "tracking.guarantee",
-            config.tracking.guarantee == Guarantee::Required,
-        ),
-    ];
+    let asked = [(
+        "tracking.guarantee",
+        config.tracking.guarantee == Guarantee::Required,
+    )];
     match asked.into_iter().find(|(_, asked)| *asked) {
         Some((key, _)) => Err(Error::invalid_field(
             key,

@@ -140,9 +140,7 @@ mod tests {
 
     #[test]
     fn what_this_version_cannot_do_is_an_error_not_a_shrug() {
-        for bad in [
-            ("RAGBUS__TRACKING__GUARANTEE", "required"),
-        ] {
+        for bad in [("RAGBUS__TRACKING__GUARANTEE", "required")] {
             let config = with(&[bad]).expect("known keys");
             assert!(checks::check(&config).is_err(), "{bad:?}");
         }
