@@ -199,7 +199,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "config",
         crates: &["config", "serde"],
-        modules: &["error"],
+        modules: &["error", "model"],
     },
     Row {
         path: "telemetry",
@@ -221,6 +221,7 @@ const ROWS: &[Row] = &[
         crates: &[
             "async_nats",
             "bytes",
+            "governor",
             "jiff",
             "prost",
             "serde",
@@ -411,7 +412,11 @@ fn singular_places_stay_singular() {
             &["adapters/registry_statements.rs", "model/ids.rs"],
         ),
         // Only one place decides what becomes of a failed job.
-        ("AckKind::Nak", &["transport/nats/ingest_job.rs"]),
+        // What is parked has not failed: its turn comes later.
+        (
+            "AckKind::Nak",
+            &["transport/nats/ingest_job.rs", "transport/nats/parking.rs"],
+        ),
         ("AckKind::Term", &["transport/nats/ingest_job.rs"]),
         // Only the composition root, and commands that measure, list or fetch models, know adapters.
         (
