@@ -56,7 +56,7 @@ struct Compose {
 impl Compose {
     fn read() -> Self {
         let text = read("docker-compose.yml");
-        assert!(!text.contains('\t') && said(&text).all(|line| indent(line) % 2 == 0));
+        assert!(!text.contains('\t') && said(&text).all(|line| indent(line).is_multiple_of(2)));
         Self { text }
     }
 
