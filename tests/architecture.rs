@@ -24,6 +24,7 @@ const SQL: &[&str] = &[
     "spi",
     "adapters::metadata_json",
     "adapters::registry_rules",
+    "adapters::registry_rows",
     "adapters::registry_statements",
     "adapters::result_json",
 ];
@@ -165,6 +166,11 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "adapters/registry_rules.rs",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/registry_rows.rs",
         crates: &["sqlx", "serde_json"],
         modules: SQL,
     },
