@@ -24,6 +24,7 @@ const SQL: &[&str] = &[
     "spi",
     "adapters::metadata_json",
     "adapters::registry_rules",
+    "adapters::registry_rows",
     "adapters::registry_statements",
     "adapters::result_json",
 ];
@@ -169,6 +170,11 @@ const ROWS: &[Row] = &[
         modules: SQL,
     },
     Row {
+        path: "adapters/registry_rows.rs",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
         path: "adapters/registry_statements.rs",
         crates: &["sqlx", "serde_json"],
         modules: SQL,
@@ -199,7 +205,7 @@ const ROWS: &[Row] = &[
     Row {
         path: "config",
         crates: &["config", "serde"],
-        modules: &["error"],
+        modules: &["error", "model"],
     },
     Row {
         path: "telemetry",
@@ -221,6 +227,7 @@ const ROWS: &[Row] = &[
         crates: &[
             "async_nats",
             "bytes",
+            "governor",
             "jiff",
             "prost",
             "serde",
@@ -411,7 +418,11 @@ fn singular_places_stay_singular() {
             &["adapters/registry_statements.rs", "model/ids.rs"],
         ),
         // Only one place decides what becomes of a failed job.
-        ("AckKind::Nak", &["transport/nats/ingest_job.rs"]),
+        // What is parked has not failed: its turn comes later.
+        (
+            "AckKind::Nak",
+            &["transport/nats/ingest_job.rs", "transport/nats/parking.rs"],
+        ),
         ("AckKind::Term", &["transport/nats/ingest_job.rs"]),
         // Only the composition root, and commands that measure, list or fetch models, know adapters.
         (

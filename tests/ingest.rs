@@ -7,7 +7,8 @@ use ragbus::error::ErrorKind;
 use ragbus::ingest::{IngestParts, IngestProcessor, NoObserver};
 use ragbus::model::{
     Chunking, CorpusName, CorpusRef, DocumentId, IngestJob, IngestOperation, IngestResult,
-    IngestStatus, JobId, Metadata, MetadataValue, PutBody, PutDocument, TenantId,
+    IngestStatus, JobId, LimitBook, Metadata, MetadataValue, PutBody, PutDocument, TenantId,
+    TenantLimits,
 };
 use ragbus::spi::{DenseEncoder, DocumentRegistry, SparseEncoder, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
@@ -168,6 +169,45 @@ async fn a_replacement_counts_and_removes_what_is_left_over() {
         (IngestStatus::Deleted, 1)
     );
     assert_eq!(desk.store.count(&at).await.expect("counts"), 0);
+}
+
+#[tokio::test]
+async fn a_full_tenant_replaces_and_deletes_and_puts_nothing_new() {
+    let mut desk = desk();
+    let limits = TenantLimits {
+        documents: Some(1),
+        ..TenantLimits::default()
+    };
+    let book = LimitBook {
+        default: limits,
+        ..LimitBook::default()
+    };
+    desk.processor = desk.processor.limited(Arc::new(book));
+    desk.put(5, TEXT, 1.0).await;
+    let other = || {
+        let mut other = put(TEXT, "", 1.0);
+        other.document_id = DocumentId::new("other").expect("valid");
+        IngestOperation::PutDocument(other)
+    };
+    let texts = desk.dense.texts();
+    let error = desk.run(6, other()).await.expect_err("full");
+    assert_eq!(
+        (error.kind(), error.stage()),
+        (ErrorKind::TenantLimit, Some("begin"))
+    );
+    assert_eq!(desk.dense.texts(), texts, "no model ran");
+    assert_eq!(desk.put(7, TEXT, 2.0).await.chunks, 3, "a replacement");
+    let again = desk.put(7, TEXT, 2.0).await;
+    assert_eq!(
+        again.status,
+        IngestStatus::MetadataUpdated,
+        "the same again"
+    );
+    let delete = IngestOperation::DeleteDocument(document());
+    let deleted = desk.run(8, delete).await.expect("done");
+    assert_eq!(deleted.status, IngestStatus::Deleted);
+    let put = desk.run(9, other()).await.expect("there is room");
+    assert_eq!(put.status, IngestStatus::Indexed);
 }
 
 #[tokio::test]

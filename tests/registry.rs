@@ -56,6 +56,7 @@ macro_rules! contract {
 contract! {
     puts_follow_the_rules results_are_kept a_corpus_is_fenced newer_work_survives_a_corpus_deletion
     a_retired_generation_is_noticed lists_page_and_keep_tenants_apart transactions_do_not_tear crashes_are_counted
+    documents_of_a_tenant_are_counted
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ macro_rules! sql_registry {
             sql_failed, stored_corpus, stored_id, to_sql,
         };
         use crate::adapters::metadata_json;
+        use crate::adapters::registry_rows::registry_rows;
         use crate::adapters::result_json;
         use crate::error::{Error, Result};
         use crate::model::{
@@ -23,70 +24,7 @@ macro_rules! sql_registry {
         };
         use crate::spi::{Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished};
 
-        fn unsigned(row: &$row, column: &str) -> Result<u64> {
-            let value: i64 = row.try_get(column).map_err(sql_failed)?;
-            u64::try_from(value).map_err(|e| damaged("a negative number", e))
-        }
-
-        fn small(row: &$row, column: &str) -> Result<u32> {
-            let value = unsigned(row, column)?;
-            u32::try_from(value).map_err(|e| damaged("a number out of range", e))
-        }
-
-        fn text(row: &$row, column: &str) -> Result<String> {
-            row.try_get(column).map_err(sql_failed)
-        }
-
-        fn time(row: &$row, column: &str) -> Result<Option<Timestamp>> {
-            let micros: Option<i64> = row.try_get(column).map_err(sql_failed)?;
-            Ok(micros.map(Timestamp::from_micros))
-        }
-
-        fn corpus_entry(row: &$row) -> Result<CorpusEntry> {
-            let models: serde_json::Value = serde_json::from_str(&text(row, "models")?)
-                .map_err(|e| damaged("model ids that can't be read", e))?;
-            let model = |name: &str| models[name].as_str().unwrap_or_default().to_owned();
-            Ok(CorpusEntry {
-                corpus: stored_corpus(&text(row, "corpus")?)?,
-                documents: unsigned(row, "documents")?,
-                chunks: unsigned(row, "chunks")?,
-                generation: small(row, "generation")?,
-                dense_model: model("dense"),
-                sparse_model: model("sparse"),
-            })
-        }
-
-        fn document_entry(row: &$row) -> Result<DocumentEntry> {
-            Ok(DocumentEntry {
-                document_id: stored_id(&text(row, "document_id")?)?,
-                sequence: unsigned(row, "sequence")?,
-                live: unsigned(row, "live")?,
-                chunks: small(row, "chunks")?,
-                generation: small(row, "generation")?,
-                updated_at: time(row, "updated_at")?.unwrap_or(Timestamp::from_micros(0)),
-                expires_at: time(row, "expires_at")?,
-                metadata: metadata_json::from_json(&text(row, "metadata")?)?,
-            })
-        }
-
-        fn document_row(row: &$row) -> Result<DocumentRow> {
-            let result: Option<String> = row.try_get("result").map_err(sql_failed)?;
-            Ok(DocumentRow {
-                sequence: unsigned(row, "sequence")?,
-                claimed: unsigned(row, "claimed")?,
-                live: unsigned(row, "live")?,
-                hashes: Hashes {
-                    content: text(row, "content_hash")?,
-                    metadata: text(row, "metadata_hash")?,
-                    pipeline: text(row, "pipeline_hash")?,
-                },
-                chunks: small(row, "chunks")?,
-                deleted: unsigned(row, "deleted")? != 0,
-                expires_at: time(row, "expires_at")?,
-                metadata: metadata_json::from_json(&text(row, "metadata")?)?,
-                result: result.as_deref().map(result_json::from_json).transpose()?,
-            })
-        }
+        registry_rows!($row);
 
         #[async_trait]
         impl RegistryDatabase for $registry {
@@ -372,6 +310,17 @@ macro_rules! sql_registry {
                     .await
                     .map_err(sql_failed)?;
                 rows.iter().map(corpus_entry).collect()
+            }
+
+            async fn document_count(&self, tenant: &TenantId) -> Result<u64> {
+                let row = sqlx::query(
+                    "SELECT COUNT(*) AS documents FROM documents WHERE tenant = $1 AND deleted = 0",
+                )
+                .bind(tenant.as_str())
+                .fetch_one(&self.readers)
+                .await
+                .map_err(sql_failed)?;
+                unsigned(&row, "documents")
             }
 
             async fn documents(

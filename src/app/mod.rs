@@ -1,6 +1,7 @@
 //! The composition root: the only module that sees everything. Builds adapters from the configuration and hands them to a
 //! worker.
 
+mod limits;
 mod stages;
 mod storage;
 
@@ -217,7 +218,9 @@ fn parts(
     metrics: Metrics,
     health: Health,
 ) -> Result<WorkerParts> {
-    let processor = Arc::new(processor(config, opened, &connection, observer())?);
+    let limits = Arc::new(limits::book(config));
+    let processor = processor(config, opened, &connection, observer())?;
+    let processor = Arc::new(processor.limited(Arc::clone(&limits)));
     let (pipeline, rules) = retrieval(config, opened, &processor)?;
     tracing::info!(
         stages = pipeline.describe(),
@@ -243,6 +246,7 @@ fn parts(
         max_blob: config.worker.max_blob_bytes,
         tenancy: tenancy(config),
         reply_rule: ReplyRule::new(&config.nats.reply_prefixes),
+        limits,
         ingest_concurrency: config.worker.ingest_concurrency,
         retrieve_concurrency: config.worker.retrieve_concurrency,
         threads: opened.pool.stats().threads,

@@ -38,6 +38,7 @@ pub(super) fn pipeline(
         rrf: config.retrieval.fusion == FusionKind::Rrf,
         cross_encoder: parts.cross_encoder.is_some(),
         generator: parts.generator.is_some(),
+        may_expand: true,
         defaults: defaults(config),
     };
     let scorer = parts.cross_encoder.clone().map(PairScorer::new);

@@ -49,12 +49,17 @@ pub(super) fn refused(error: &v1::ErrorResponse) -> Error {
     let kind = match error.code {
         400 | 403 | 413 | 415 | 422 => ErrorKind::InvalidField,
         404 => ErrorKind::NotFound,
+        429 => ErrorKind::TenantLimit,
         504 => ErrorKind::Timeout,
         503 => ErrorKind::Overloaded,
         _ => ErrorKind::DependencyFailed,
     };
+    let again = match error.retry_after_ms {
+        0 => String::new(),
+        ms => format!("; try again in {:?}", Duration::from_millis(ms.into())),
+    };
     Error::new(
         kind,
-        format!("{} ({} {})", error.message, error.code, error.kind),
+        format!("{} ({} {}{again})", error.message, error.code, error.kind),
     )
 }

@@ -91,11 +91,11 @@ pub(super) async fn carry_out(
                 None if !published.is_done() => { early.insert(result.job_id.clone(), result); }
                 None => {}
             },
-            _ = look.tick(), if !waiting.is_empty() => {
+            _ = look.tick() => {
                 if last_news.elapsed() >= QUIET && looked_up(client, &mut waiting, report).await? {
                     last_news = Instant::now();
                 }
-                report.quiet(last_news.elapsed());
+                report.quiet(last_news.elapsed(), client.backlog_is_full());
             }
             else => break,
         }
@@ -106,6 +106,9 @@ pub(super) async fn carry_out(
             waiting.drain().for_each(|(job, name)| {
                 report.failed(&name, &format!("no result yet of job {job}"))
             });
+            if !published.is_done() {
+                report.failed("the rest", "the tenant's backlog stays full (10077)");
+            }
             break;
         }
     }
@@ -234,18 +237,22 @@ impl Report {
         self.failures.push((name.to_owned(), why.to_owned()));
     }
 
-    /// Says so once a minute at most.
-    fn quiet(&mut self, since: Duration) {
+    /// Says so once a minute at most, and why, as far as that is known.
+    fn quiet(&mut self, since: Duration, full: bool) {
         if since > QUIET * 2
             && self
                 .told_quiet
                 .is_none_or(|told| told.elapsed() > TELL_QUIET)
         {
             self.told_quiet = Some(Instant::now());
-            let message = format!(
-                "no result for {} s: is a worker running? (`ragbus status`)",
-                since.as_secs()
-            );
+            let seconds = since.as_secs();
+            let why = if full {
+                "; the tenant's backlog is full (10077), so jobs wait to be published"
+            } else {
+                ""
+            };
+            let message =
+                format!("no result for {seconds} s{why}: is a worker running? (`ragbus status`)");
             self.bar.suspend(|| eprintln!("{message}"));
         }
     }

@@ -1,8 +1,8 @@
 //! What values must hold together, and what this version can't do yet: named, never ignored.
 
+use super::limit_checks::limits;
 use super::sections::{
-    Config, CorrectiveMode, ExpansionStrategy, Guarantee, LegName, LimitSection, StoreKind,
-    TenancyKind,
+    Config, CorrectiveMode, ExpansionStrategy, Guarantee, LegName, StoreKind, TenancyKind,
 };
 use crate::error::{Error, Result};
 
@@ -20,6 +20,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     hub_endpoint(config)?;
     lexical_leg(config)?;
     stages(config)?;
+    limits(config)?;
     unbuilt(config)
 }
 
@@ -229,17 +230,10 @@ fn hub_endpoint(config: &Config) -> Result<()> {
 }
 
 fn unbuilt(config: &Config) -> Result<()> {
-    let limits = std::iter::once(&config.limits.default).chain(config.limits.tenants.values());
-    let limited = limits
-        .into_iter()
-        .any(|limit| *limit != LimitSection::default());
-    let asked = [
-        (
-            "tracking.guarantee",
-            config.tracking.guarantee == Guarantee::Required,
-        ),
-        ("limits", limited),
-    ];
+    let asked = [(
+        "tracking.guarantee",
+        config.tracking.guarantee == Guarantee::Required,
+    )];
     match asked.into_iter().find(|(_, asked)| *asked) {
         Some((key, _)) => Err(Error::invalid_field(
             key,

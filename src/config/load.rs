@@ -140,13 +140,55 @@ mod tests {
 
     #[test]
     fn what_this_version_cannot_do_is_an_error_not_a_shrug() {
-        for bad in [
-            ("RAGBUS__TRACKING__GUARANTEE", "required"),
+        let asked = with(&[("RAGBUS__TRACKING__GUARANTEE", "required")]);
+        let checked = checks::check(&asked.expect("known keys"));
+        assert_eq!(
+            checked.expect_err("refused").field(),
+            Some("tracking.guarantee")
+        );
+    }
+
+    #[test]
+    fn limits_are_read_by_tenant_and_their_ranges_held() {
+        let config = with(&[
             ("RAGBUS__LIMITS__DEFAULT__IN_FLIGHT", "4"),
+            ("RAGBUS__LIMITS__DEFAULT__REQUESTS_PER_SECOND", "2"),
+            ("RAGBUS__LIMITS__TENANTS__ACME__DOCUMENTS", "0"),
+            ("RAGBUS__LIMITS__TENANTS__ACME__EXPANSION", "false"),
+        ])
+        .expect("known keys");
+        checks::check(&config).expect("valid");
+        assert_eq!(config.limits.default.requests_per_second, Some(2.0));
+        let acme = &config.limits.tenants["acme"];
+        assert_eq!((acme.documents, acme.expansion), (Some(0), Some(false)));
+        assert_eq!(acme.in_flight, None);
+        for (key, value, field) in [
+            ("DEFAULT__IN_FLIGHT", "0", "limits.default.in_flight"),
+            (
+                "DEFAULT__REQUESTS_PER_SECOND",
+                "0",
+                "limits.default.requests_per_second",
+            ),
+            (
+                "TENANTS__ACME__REQUESTS_PER_SECOND",
+                "-1",
+                "limits.tenants.acme.requests_per_second",
+            ),
+            (
+                "TENANTS__ACME__DOCUMENTS",
+                "9007199254740993",
+                "limits.tenants.acme.documents",
+            ),
+            ("TENANTS__A.B__DOCUMENTS", "1", ""),
+            ("TENANTS__-A__DOCUMENTS", "1", "limits.tenants"),
         ] {
-            let config = with(&[bad]).expect("known keys");
-            assert!(checks::check(&config).is_err(), "{bad:?}");
+            let key = format!("RAGBUS__LIMITS__{key}");
+            let checked = with(&[(&key, value)]).and_then(|config| checks::check(&config));
+            let error = checked.expect_err(&key);
+            assert_eq!(error.field().unwrap_or_default(), field, "{key}");
         }
+        assert!(with(&[("RAGBUS__LIMITS__DEFAULT__IN_FLIHGT", "4")]).is_err());
+        assert!(with(&[("RAGBUS__LIMITS__DEFAULT__IN_FLIGHT", "-4")]).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Layer 4. `default.toml` is the manual. Must not know how a part is built from its section.
 
 mod checks;
+mod limit_checks;
 mod load;
 mod secret;
 mod sections;
@@ -11,5 +12,5 @@ pub use load::{Overrides, load};
 pub use secret::Secret;
 pub use sections::{
     Config, CorrectiveMode, ExpansionStrategy, FusionKind, Guarantee, LegName, LimitSection,
-    QdrantSection, QuantizationKind, RoleName, StoreKind, TenancyKind,
+    LimitsSection, QdrantSection, QuantizationKind, RoleName, StoreKind, TenancyKind,
 };

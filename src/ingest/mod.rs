@@ -4,6 +4,7 @@
 
 mod chunking;
 mod consistency;
+mod document_limit;
 mod hashing;
 mod identity;
 mod points;

@@ -10,11 +10,12 @@ use std::time::Instant;
 use async_trait::async_trait;
 use futures::stream::{self, TryStreamExt};
 
+use super::document_limit::DocumentLimit;
 use super::points::{Embedder, Losses, Prepared, Put, Readable, prepare, read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
     ChunkId, CollectionSchema, CorpusRef, Decision, Distance, DocumentId, Finish, IngestJob,
-    IngestOperation, IngestResult, IngestStatus, PutBody, SCHEMA_VERSION, Written,
+    IngestOperation, IngestResult, IngestStatus, LimitBook, PutBody, SCHEMA_VERSION, Written,
 };
 use crate::spi::{
     Begun, BlobStore, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, LexicalEncoder,
@@ -67,6 +68,7 @@ impl StepObserver for NoObserver {
 pub struct IngestProcessor {
     parts: IngestParts,
     schema: CollectionSchema,
+    limit: DocumentLimit,
 }
 
 impl IngestProcessor {
@@ -80,7 +82,19 @@ impl IngestProcessor {
             distance: Distance::Cosine,
             lexical: parts.lexical.id().to_owned(),
         };
-        Self { parts, schema }
+        let limit = DocumentLimit::none(Arc::clone(&parts.registry));
+        Self {
+            parts,
+            schema,
+            limit,
+        }
+    }
+
+    /// The same, for tenants that may have so many documents each.
+    #[must_use]
+    pub fn limited(mut self, book: Arc<LimitBook>) -> Self {
+        self.limit = DocumentLimit::new(Arc::clone(&self.parts.registry), book);
+        self
     }
 
     /// What collections are created with.
@@ -91,8 +105,8 @@ impl IngestProcessor {
     /// Carries out a job up to and with clean-up. Repeating it is harmless; a second delivery gets the same result.
     ///
     /// # Errors
-    /// Retryable ones leave nothing that a redelivery can't mend; permanent ones (`InvalidField`, `SchemaConflict`) wrote
-    /// nothing.
+    /// Retryable ones leave nothing that a redelivery can't mend; permanent ones (`InvalidField`, `SchemaConflict`,
+    /// `TenantLimit`) wrote nothing.
     pub async fn process(&self, job: &IngestJob) -> Result<IngestResult> {
         match &job.operation {
             IngestOperation::PutDocument(put) => self.put(job, Put::Document(put.clone())).await,
@@ -125,6 +139,10 @@ impl IngestProcessor {
             .await
             .map_err(|e| e.at_stage("fetch"))?;
         let readable = Arc::new(self.read(put).await.map_err(|e| e.at_stage("parse"))?);
+        self.limit
+            .check(&job.corpus, readable.document())
+            .await
+            .map_err(|e| e.at_stage("begin"))?;
         for _ in 0..MAX_RESTARTS {
             if let Some(result) = self.put_once(job, &readable).await? {
                 return Ok(result);

@@ -12,7 +12,7 @@ const MAX_DOCUMENT_ID: usize = 512;
 const MAX_REQUEST_ID: usize = 64;
 
 /// `^[a-z0-9][a-z0-9_-]{0,62}$`, the pattern of tenants and corpora.
-fn is_slug(text: &str) -> bool {
+pub fn is_slug(text: &str) -> bool {
     let alnum = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = text.as_bytes();
     bytes.len() <= MAX_SLUG

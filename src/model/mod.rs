@@ -8,6 +8,7 @@ mod fencing;
 mod filter;
 mod ids;
 mod job;
+mod limits;
 mod metadata;
 mod options;
 mod query;
@@ -24,11 +25,12 @@ pub use fencing::{
 pub use filter::{
     Bound, Filter, FilterValue, MAX_FILTER_DEPTH, MAX_FILTER_NODES, MAX_IN_VALUES, Range,
 };
-pub use ids::{CorpusName, CorpusRef, DocumentId, JobId, RequestId, TenantId};
+pub use ids::{CorpusName, CorpusRef, DocumentId, JobId, RequestId, TenantId, is_slug};
 pub use job::{
     BlobRef, ChunkInput, Chunking, Hashes, IngestJob, IngestOperation, IngestResult, IngestStatus,
     JobError, PutBody, PutChunks, PutDocument,
 };
+pub use limits::{LimitBook, TenantLimits};
 pub use metadata::{
     MAX_EXACT_INTEGER, MAX_METADATA_BYTES, MAX_METADATA_KEYS, Metadata, MetadataValue,
 };

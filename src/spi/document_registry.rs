@@ -138,6 +138,9 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
     /// Corpora of a tenant that exist, by name.
     async fn corpora(&self, tenant: &TenantId) -> Result<Vec<CorpusEntry>>;
 
+    /// Documents of a tenant over all its corpora, tombstones left out; cheap enough to be asked before a put.
+    async fn document_count(&self, tenant: &TenantId) -> Result<u64>;
+
     /// Documents of a corpus by id after `after`, tombstones left out.
     async fn documents(
         &self,

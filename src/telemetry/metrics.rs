@@ -5,6 +5,7 @@
 //! | `ragbus.ingest.jobs` | 1 | `outcome` | deliveries that ended: a status, `failed`, `retried`, or `given_back` (at a shutdown) |
 //! | `ragbus.ingest.duration` | s | `outcome` | time from delivery to acknowledgement |
 //! | `ragbus.ingest.in_flight` | 1 | | jobs in work |
+//! | `ragbus.ingest.parked` | 1 | | jobs put aside so that another tenant of their lane had its turn |
 //! | `ragbus.ingest.paused` | 1 | | 1 while pulling pauses because a dependency is down |
 //! | `ragbus.dead_letters` | 1 | `kind` | jobs moved to the dead letters |
 //! | `ragbus.requests` | 1 | `endpoint`, `outcome` | requests answered: `ok` or an error kind |
@@ -14,6 +15,7 @@
 //! | `ragbus.stage.duration` | s | `stage` | own time of a retrieval stage |
 //! | `ragbus.stage.degraded` | 1 | `stage` | retrievals in which a stage could not do all of its work |
 //! | `ragbus.stage.model_calls` | 1 | `stage` | texts and pairs that a stage ran through a model |
+//! | `ragbus.limits.refused` | 1 | `limit` | requests and jobs over a tenant's limit: `in_flight`, `requests_per_second`, `documents` or `expansion` |
 //! | `ragbus.replies.refused` | 1 | | requests without a reply because its address is not allowed |
 //! | `ragbus.nats.events` | 1 | `event` | connection events of the NATS client |
 //! | `ragbus.model.texts` | 1 | `model` | texts run through a model |
@@ -81,6 +83,8 @@ pub struct Metrics {
     stage_duration: Histogram<f64>,
     stage_degraded: Counter<u64>,
     stage_calls: Counter<u64>,
+    limited: Counter<u64>,
+    parked: Counter<u64>,
     refused: Counter<u64>,
     events: Counter<u64>,
 }
@@ -109,6 +113,8 @@ impl Metrics {
             stage_duration: seconds("ragbus.stage.duration"),
             stage_degraded: counter("ragbus.stage.degraded"),
             stage_calls: counter("ragbus.stage.model_calls"),
+            limited: counter("ragbus.limits.refused"),
+            parked: counter("ragbus.ingest.parked"),
             refused: counter("ragbus.replies.refused"),
             events: counter("ragbus.nats.events"),
             meter: meter.clone(),
@@ -218,6 +224,16 @@ impl Metrics {
     /// A stage could not do all of its work.
     pub fn degraded(&self, stage: &'static str) {
         self.stage_degraded.add(1, &[KeyValue::new("stage", stage)]);
+    }
+
+    /// A request or job was over a tenant's limit.
+    pub fn limited(&self, limit: &'static str) {
+        self.limited.add(1, &[KeyValue::new("limit", limit)]);
+    }
+
+    /// A job was put aside for another tenant's turn.
+    pub fn job_parked(&self) {
+        self.parked.add(1, &[]);
     }
 
     /// A reply address was refused.

@@ -235,6 +235,13 @@ impl DocumentRegistry for MemoryRegistry {
         Ok(own.map(|(name, corpus)| corpus.entry(name)).collect())
     }
 
+    async fn document_count(&self, tenant: &TenantId) -> Result<u64> {
+        let corpora = self.locked();
+        let own = corpora.iter().filter(|(name, _)| name.tenant == *tenant);
+        let rows = own.flat_map(|(_, corpus)| corpus.documents.values());
+        Ok(rows.filter(|(row, _)| !row.deleted).count() as u64)
+    }
+
     async fn documents(
         &self,
         corpus: &CorpusRef,

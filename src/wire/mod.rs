@@ -27,7 +27,7 @@ pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};
 pub use metadata::struct_of;
-pub use options::RetrieveRules;
+pub use options::{EXPANSION_STRATEGY, RetrieveRules};
 pub use reply::{encode_within, models_of, retrieve_response};
 pub use retrieve::{DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, decode_retrieve};
 pub use timestamp::WireTimestamp;

@@ -8,6 +8,8 @@ use crate::model::{
     RetrievalOptions, StageName,
 };
 
+/// The option that a tenant without expansion may not set.
+pub const EXPANSION_STRATEGY: &str = "options.expansion.strategy";
 const MAX_HYPOTHETICALS: i32 = 5;
 
 /// What this worker is configured for: options outside it are refused by name.
@@ -21,6 +23,8 @@ pub struct RetrieveRules {
     pub cross_encoder: bool,
     /// Whether there is a language model: hypothetical documents and broader questions need it.
     pub generator: bool,
+    /// Whether this tenant may have its queries expanded.
+    pub may_expand: bool,
     /// What holds where a request says nothing.
     pub defaults: RetrievalOptions,
 }
@@ -61,8 +65,12 @@ fn expansion_of(
     rules: &RetrieveRules,
 ) -> Result<ExpansionOptions> {
     use v1::expansion_options::Strategy;
-    const FIELD: &str = "options.expansion.strategy";
-    let defaults = rules.defaults.expansion;
+    const FIELD: &str = EXPANSION_STRATEGY;
+    let mut defaults = rules.defaults.expansion;
+    if !rules.may_expand {
+        // What only the server would have chosen is not held against the tenant.
+        defaults.strategy = ExpansionStrategy::None;
+    }
     let Some(options) = options else {
         return Ok(defaults);
     };
@@ -75,6 +83,12 @@ fn expansion_of(
         Ok(Strategy::HydeStepBack) => ExpansionStrategy::HydeStepBack,
         Err(_) => return Err(unknown(FIELD)),
     };
+    if strategy != ExpansionStrategy::None && !rules.may_expand {
+        return Err(Error::invalid_field(
+            FIELD,
+            "is not allowed for this tenant",
+        ));
+    }
     if strategy.needs_generator() && !rules.generator {
         return Err(unconfigured(FIELD, "a language model (llm.base_url)"));
     }
@@ -372,6 +386,43 @@ mod tests {
             let error = require(&format!(r#"{{"require":{bad}}}"#)).expect_err(bad);
             assert_eq!(error.field(), Some("options.require"));
         }
+    }
+
+    #[test]
+    fn a_tenant_without_expansion_is_refused_what_it_asks_for_and_spared_the_default() {
+        let defaults = RetrievalOptions {
+            expansion: ExpansionOptions {
+                strategy: ExpansionStrategy::Template,
+                hypotheticals: 1,
+            },
+            ..RetrievalOptions::default()
+        };
+        let rules = RetrieveRules {
+            may_expand: false,
+            defaults,
+            ..full()
+        };
+        for quiet in [
+            "{}",
+            r#"{"expansion":{}}"#,
+            r#"{"expansion":{"hypotheticals":2}}"#,
+            r#"{"expansion":{"strategy":"NONE"}}"#,
+        ] {
+            let options = options(quiet, &rules).expect(quiet);
+            assert_eq!(
+                options.expansion.strategy,
+                ExpansionStrategy::None,
+                "{quiet}"
+            );
+        }
+        for asked in ["TEMPLATE", "HYDE", "STEP_BACK", "HYDE_STEP_BACK"] {
+            let json = format!(r#"{{"expansion":{{"strategy":"{asked}"}}}}"#);
+            let error = options(&json, &rules).expect_err(asked);
+            assert_eq!(error.field(), Some(EXPANSION_STRATEGY));
+            assert!(error.message().ends_with("is not allowed for this tenant"));
+        }
+        let required = options(r#"{"require":["expansion"]}"#, &rules);
+        assert_eq!(required.expect_err("off").field(), Some("options.require"));
     }
 
     #[test]

@@ -72,6 +72,7 @@ pub(super) mod tests {
             rrf: true,
             cross_encoder: false,
             generator: false,
+            may_expand: true,
             defaults: RetrievalOptions::default(),
         }
     }

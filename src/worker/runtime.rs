@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor};
-use crate::model::ModelIds;
+use crate::model::{LimitBook, ModelIds};
 use crate::spi::{DocumentRegistry, Retriever, VectorStore};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
     ACK_WAIT, AdminEndpoint, CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint,
-    IngestConsumer, IngestContext, MARGIN, ReplyRule, Responder, ResponderContext,
+    IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits, Responder, ResponderContext,
     RetrieveEndpoint, RetrieveParts,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
@@ -61,6 +61,8 @@ pub struct WorkerParts {
     pub tenancy: TenancyStrategy,
     /// Allowed reply addresses.
     pub reply_rule: ReplyRule,
+    /// What each tenant may take.
+    pub limits: Arc<LimitBook>,
     /// Jobs at once.
     pub ingest_concurrency: usize,
     /// Requests at once.
@@ -96,13 +98,17 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     check_delays(parts.store.write_limit())?;
     let mut running = tokio::task::JoinSet::new();
     let mut served = Vec::new();
+    // One for all endpoints: a tenant's requests count together.
+    let limits = RequestLimits::new(Arc::clone(&parts.limits), parts.metrics.clone());
+    let limits = Arc::new(limits);
     if roles.contains(&Role::Retrieve) {
         let endpoints: [(Arc<dyn Endpoint>, usize); 2] = [
             (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
             (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
         ];
         for (endpoint, concurrency) in endpoints {
-            let responder = Responder::subscribe(responder(&parts, concurrency), endpoint).await?;
+            let responder =
+                Responder::subscribe(responder(&parts, &limits, concurrency), endpoint).await?;
             served.push(responder.stats());
             running.spawn(responder.run(stop.clone(), GRACE));
         }
@@ -113,8 +119,11 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
             store: Arc::clone(&parts.store),
             tenancy: parts.tenancy,
         });
-        let responder =
-            Responder::subscribe(responder(&parts, ADMIN_CONCURRENCY), Arc::new(admin)).await?;
+        let responder = Responder::subscribe(
+            responder(&parts, &limits, ADMIN_CONCURRENCY),
+            Arc::new(admin),
+        )
+        .await?;
         running.spawn(responder.run(stop.clone(), GRACE));
         // Not ready until the streams are verified: nothing could be pulled.
         parts.health.set(
@@ -158,12 +167,17 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     Ok(())
 }
 
-fn responder(parts: &WorkerParts, concurrency: usize) -> ResponderContext {
+fn responder(
+    parts: &WorkerParts,
+    limits: &Arc<RequestLimits>,
+    concurrency: usize,
+) -> ResponderContext {
     ResponderContext {
         connection: parts.connection.clone(),
         rule: parts.reply_rule.clone(),
         worker: parts.worker.clone(),
         metrics: parts.metrics.clone(),
+        limits: Arc::clone(limits),
         concurrency,
         parallelism: parts.threads,
         default_budget: millis(parts.timeouts_ms.0),
@@ -174,6 +188,7 @@ fn retrieve(parts: &WorkerParts) -> RetrieveEndpoint {
     RetrieveEndpoint::new(RetrieveParts {
         retriever: Arc::clone(&parts.retriever),
         rules: parts.rules.clone(),
+        limits: Arc::clone(&parts.limits),
         models: parts.models.clone(),
         default_budget: millis(parts.timeouts_ms.0),
         max_budget: millis(parts.timeouts_ms.1),

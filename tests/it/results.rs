@@ -214,6 +214,26 @@ async fn a_tenants_backlog_is_bounded_and_nobody_elses_problem() {
             .expect("stored");
     }
     assert_eq!(nats.waiting("RAG_INGEST").await, 1_003);
+    says_why_it_waits(&nats, dir.path()).await;
+}
+
+/// The command line waits for room, and says so.
+async fn says_why_it_waits(nats: &Nats, dir: &std::path::Path) {
+    let (file, said) = (dir.join("d.txt"), dir.join("said"));
+    std::fs::write(&file, "text").expect("written");
+    let output = std::fs::File::create(&said).expect("a file");
+    let mut command = ragbus(&nats.url(), &dir.join("other"));
+    command.args(["ingest", "--tenant", "t1", "--corpus", "c"]);
+    let mut waiting = command.arg(&file).stderr(output).spawn().expect("runs");
+    eventually("it says why", PATIENCE, || async {
+        let said = std::fs::read_to_string(&said).unwrap_or_default();
+        said.contains("backlog is full (10077)").then_some(())
+    })
+    .await;
+    let ended = waiting.try_wait().expect("a child");
+    assert!(ended.is_none(), "it goes on waiting");
+    waiting.kill().expect("killed");
+    waiting.wait().expect("gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -383,6 +383,31 @@ pub async fn lists_page_and_keep_tenants_apart(registry: Registry) {
     assert!(registry.highest_sequence().await.expect("reads") >= 60);
 }
 
+/// A tenant's documents are counted over its corpora: no tombstones, no claims that did not finish, nobody else's.
+pub async fn documents_of_a_tenant_are_counted(registry: Registry) {
+    let name = format!("t{}", &Uuid::new_v4().simple().to_string()[..12]);
+    let (one, two, foreign) = (corpus_of(&name), corpus_of(&name), corpus_of("other"));
+    let count = || async { registry.document_count(&one.tenant).await.expect("counts") };
+    assert_eq!(count().await, 0);
+    put(&registry, &foreign, "x", 4, &hashes("x", "m"), 1).await;
+    put(&registry, &one, "a", 5, &hashes("a", "m"), 2).await;
+    put(&registry, &one, "empty", 6, &hashes("e", "m"), 0).await;
+    put(&registry, &two, "a", 7, &hashes("a", "m"), 1).await;
+    let begun = registry
+        .begin_put(&two, &document("begun"), &hashes("b", "m"), MODELS, &job(8))
+        .await;
+    begun.expect("begins");
+    assert_eq!(count().await, 3);
+    put(&registry, &one, "a", 9, &hashes("b", "m"), 2).await;
+    assert_eq!(count().await, 3, "a replacement is no new document");
+    let deleted = registry.begin_delete(&one, &document("a"), &job(10)).await;
+    deleted.expect("deletes");
+    assert_eq!(count().await, 2);
+    let fenced = registry.fence_document(&two, &document("a"), 11).await;
+    fenced.expect("fences");
+    assert_eq!(count().await, 1);
+}
+
 /// Many jobs of one document at once: the highest sequence wins.
 pub async fn transactions_do_not_tear(registry: Registry) {
     let corpus = corpus_of("acme");

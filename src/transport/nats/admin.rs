@@ -26,7 +26,7 @@ impl AdminEndpoint {
         let request: v1::VerifyRequest = decode(&call.body, call.encoding)?;
         let tenant = subjects::named_by_operator(&request.tenant)?;
         let corpus = CorpusRef::new(tenant, CorpusName::new(&request.corpus)?);
-        call.admitted()?;
+        let _place = call.admitted()?;
         let check = self.consistency.verify(&corpus, request.repair).await?;
         tracing::info!(
             corpus = corpus.corpus.as_str(),

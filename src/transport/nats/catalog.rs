@@ -253,7 +253,7 @@ impl Endpoint for CatalogEndpoint {
         let millis = |ms: u32| Duration::from_millis(ms.into());
         let deadline = call.deadline(millis(budgets.0), millis(budgets.1))?;
         call.check_audit()?;
-        call.admitted()?;
+        let _place = call.admitted()?;
         match tokio::time::timeout_at(deadline.into(), self.response(call, question)).await {
             Ok(body) => body,
             Err(_) => Err(Error::timeout("catalog")),

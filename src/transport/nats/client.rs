@@ -1,6 +1,8 @@
 //! A caller's side of the wire, for the command line and benchmarks: any NATS client can do the same.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::{HeaderMap, RequestErrorKind, Subscriber};
@@ -18,12 +20,16 @@ use crate::wire::{Encoding, decode, encode, job_result, v1};
 /// A duplicate for a job that was never sent means that somebody else used the id: a few new ones are tried.
 const NEW_IDS: usize = 3;
 const BACKLOG_RETRY: Duration = Duration::from_millis(200);
+/// A backlog that has no room for so long has nobody who works on it.
+const BACKLOG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A client acting for one tenant.
 #[derive(Debug, Clone)]
 pub struct Client {
     connection: Connection,
     tenant: TenantId,
+    /// Publishers that wait for room in the tenant's backlog.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// A job that the stream has.
@@ -47,7 +53,16 @@ pub enum Reply<M> {
 impl Client {
     /// A client over a connection.
     pub fn new(connection: Connection, tenant: TenantId) -> Self {
-        Self { connection, tenant }
+        Self {
+            connection,
+            tenant,
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Whether jobs wait for room in the tenant's backlog.
+    pub fn backlog_is_full(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Asks `rag.<verb>.<tenant>` and waits up to `budget`.
@@ -93,7 +108,8 @@ impl Client {
     /// body that is too large for a message goes into the tenant's bucket.
     ///
     /// # Errors
-    /// `TooLarge` for a job that is too large all the same, `NotFound` without a bucket, `DependencyFailed` otherwise.
+    /// `TooLarge` for a job that is too large all the same, `NotFound` without a bucket, `TenantLimit` when the backlog stays
+    /// full, `DependencyFailed` otherwise.
     pub async fn publish(&self, job: &v1::IngestRequest) -> Result<JobReceipt> {
         let name = Uuid::new_v4().simple().to_string();
         let mut body = Bytes::from(encode(job, Encoding::Protobuf));
@@ -154,6 +170,8 @@ impl Client {
         headers.insert(CONTENT_TYPE, Encoding::Protobuf.content_type());
         headers.insert(REQUEST_ID, name);
         headers.insert("Nats-Msg-Id", Uuid::new_v4().simple().to_string().as_str());
+        let started = Instant::now();
+        let mut queued = None;
         loop {
             let subject = subjects::ingest(&self.tenant);
             let publish = self.connection.jetstream.publish_with_headers(
@@ -168,10 +186,12 @@ impl Client {
                 },
                 Err(error) => error,
             };
-            match published(error) {
-                Some(error) => return Err(error),
-                None => tokio::time::sleep(BACKLOG_RETRY).await,
+            let error = published(error);
+            if error.kind() != ErrorKind::TenantLimit || started.elapsed() > BACKLOG_PATIENCE {
+                return Err(error);
             }
+            queued.get_or_insert_with(|| Queued::new(&self.waiting));
+            tokio::time::sleep(BACKLOG_RETRY).await;
         }
     }
 }
@@ -234,25 +254,37 @@ where
     Ok(Reply::Answer(decode(&reply.payload, encoding)?))
 }
 
-/// `None`: the tenant's backlog is full; there will be room.
-fn published(error: async_nats::jetstream::context::PublishError) -> Option<Error> {
+/// One publisher that waits for room; it is counted until it is dropped.
+struct Queued(Arc<AtomicUsize>);
+
+impl Queued {
+    fn new(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(waiting))
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the server said about a job, so that a person can read it.
+fn published(error: async_nats::jetstream::context::PublishError) -> Error {
     let text = format!("{error:?} {error}");
     if text.contains("10077") || text.contains("maximum messages per subject") {
-        return None;
+        let message = "the tenant's backlog is full (10077): workers have to catch up first";
+        return Error::new(ErrorKind::TenantLimit, message).caused_by(error);
     }
     let too_large = text.contains("10054")
         || text.contains("message size exceeds")
         || text.contains("MaxPayloadExceeded");
     if too_large {
-        return Some(
-            Error::new(
-                ErrorKind::TooLarge,
-                "the job is larger than the ingest stream takes",
-            )
-            .caused_by(error),
-        );
+        let message = "the job is larger than the ingest stream takes";
+        return Error::new(ErrorKind::TooLarge, message).caused_by(error);
     }
-    Some(match error.kind() {
+    match error.kind() {
         PublishErrorKind::StreamNotFound => {
             Error::dependency("the ingest stream doesn't exist: run `ragbus setup`", error)
         }
@@ -260,7 +292,7 @@ fn published(error: async_nats::jetstream::context::PublishError) -> Option<Erro
             Error::new(ErrorKind::Timeout, "the ingest stream doesn't answer").caused_by(error)
         }
         _ => Error::dependency("the job could not be published", error),
-    })
+    }
 }
 
 /// Results as they come.

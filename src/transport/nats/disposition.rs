@@ -23,9 +23,11 @@ pub enum Disposition {
     Retry(Duration),
     /// Move it to the dead letters; its result is `FAILED`.
     DeadLetter,
+    /// Its result is `FAILED`, and that is all.
+    Refuse,
 }
 
-/// From error kind and delivery count (from 1) to a disposition. Exhaustive on purpose.
+/// From error kind and count of attempts (from 1) to a disposition. Exhaustive on purpose.
 pub const fn disposition(kind: ErrorKind, delivery: u64) -> Disposition {
     match kind {
         ErrorKind::Malformed
@@ -36,8 +38,12 @@ pub const fn disposition(kind: ErrorKind, delivery: u64) -> Disposition {
         | ErrorKind::UnsupportedEncoding
         | ErrorKind::InvalidField => Disposition::DeadLetter,
         // Somebody else's trouble is never the job's: it waits as long as it takes.
-        ErrorKind::TenantLimit
-        | ErrorKind::DependencyFailed
+        // Only a put beyond the tenant's documents ends here. Whether there will ever be room is the tenant's business, so
+        // waiting could take for ever, and the caller would not know why: a result that says so is clearer, and the job can be
+        // sent again once there is room. It is no dead letter either: nothing is broken, the caller has the document, and a
+        // tenant that goes on putting would push its real dead letters out of the stream.
+        ErrorKind::TenantLimit => Disposition::Refuse,
+        ErrorKind::DependencyFailed
         | ErrorKind::Overloaded
         | ErrorKind::Draining
         | ErrorKind::RequiredStageDegraded
@@ -92,6 +98,14 @@ mod tests {
     }
 
     #[test]
+    fn a_tenants_limit_is_told_at_once() {
+        for delivery in [1, 6] {
+            let told = disposition(ErrorKind::TenantLimit, delivery);
+            assert_eq!(told, Disposition::Refuse);
+        }
+    }
+
+    #[test]
     fn an_internal_error_dies_at_the_sixth_delivery() {
         assert!(matches!(
             disposition(ErrorKind::Internal, 5),
@@ -113,7 +127,7 @@ mod tests {
         let waits: Vec<u64> = (1..=6)
             .map(|d| match disposition(ErrorKind::Overloaded, d) {
                 Disposition::Retry(wait) => wait.as_secs(),
-                Disposition::DeadLetter => 0,
+                Disposition::DeadLetter | Disposition::Refuse => 0,
             })
             .collect();
         assert_eq!(waits, [2, 10, 60, 300, 300, 300]);

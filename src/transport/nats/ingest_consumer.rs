@@ -1,7 +1,7 @@
-//! Pulls ingest jobs: first a permit, then one message from the next lane.
+//! Pulls ingest jobs: first a permit, then one message from the next lane, which runs or steps aside for another tenant.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{Consumer, pull};
@@ -12,9 +12,12 @@ use tokio_util::task::TaskTracker;
 
 use super::connect::Connection;
 use super::gate::Gate;
+use super::headers::Headers;
 use super::ingest_job::JobRunner;
 use super::lanes::Lanes;
+use super::parking::Parking;
 use super::topology::{HINTS, INGEST, LANES, lane_consumer};
+use super::turns::{Turn, Turns};
 use super::{subjects, verify};
 use crate::error::{Error, Result};
 use crate::ingest::IngestProcessor;
@@ -25,6 +28,8 @@ use crate::wire::IngestLimits;
 const CONDITION: &str = "ingest";
 const RETRY: Duration = Duration::from_secs(1);
 const PULL_LIMIT: Duration = Duration::from_secs(10);
+/// Jobs of a tenant's turn, as a multiple of the jobs in work at once.
+const TURN: usize = 2;
 
 /// What the ingest role is made of.
 #[derive(Debug, Clone)]
@@ -55,6 +60,7 @@ pub struct IngestConsumer {
     context: IngestContext,
     gate: Gate,
     lanes: Arc<Lanes>,
+    turns: Arc<Mutex<Turns>>,
     permits: Arc<Semaphore>,
     jobs: TaskTracker,
     abort: CancellationToken,
@@ -66,6 +72,11 @@ impl IngestConsumer {
         Self {
             gate: Gate::new(),
             lanes: Arc::new(Lanes::new(LANES)),
+            turns: Arc::new(Mutex::new(Turns::new(
+                LANES,
+                TURN * context.concurrency,
+                Instant::now(),
+            ))),
             permits: Arc::new(Semaphore::new(context.concurrency)),
             jobs: TaskTracker::new(),
             abort: CancellationToken::new(),
@@ -75,6 +86,7 @@ impl IngestConsumer {
 
     /// Pulls until `stop`; then lets jobs in work finish for `grace` and gives the rest back.
     pub async fn run(self, stop: CancellationToken, grace: Duration) {
+        let mut parking = Parking::new(LANES);
         while !stop.is_cancelled() {
             let Some(consumers) = self.verified(&stop).await else {
                 break;
@@ -82,9 +94,11 @@ impl IngestConsumer {
             let hints = tokio::spawn(hints(
                 self.context.connection.clone(),
                 Arc::clone(&self.lanes),
+                Arc::clone(&self.turns),
             ));
-            let pulled = self.pull(&consumers, &stop).await;
+            let pulled = self.pull(&consumers, &mut parking, &stop).await;
             hints.abort();
+            parking.call_all_back().await;
             if let Err(error) = pulled {
                 tracing::warn!(error = %error.chain(), "pulling stopped, looking again");
                 tokio::time::sleep(RETRY).await;
@@ -155,6 +169,7 @@ impl IngestConsumer {
     async fn pull(
         &self,
         consumers: &[Consumer<pull::Config>],
+        parking: &mut Parking,
         stop: &CancellationToken,
     ) -> Result<()> {
         loop {
@@ -179,21 +194,60 @@ impl IngestConsumer {
                 pulled = one_message(&consumers[lane]) => pulled?,
                 () = overdue(stop) => return Ok(()),
             };
-            let Some(message) = pulled else {
+            let Some((message, parked)) = self.turn(lane, pulled, parking).await else {
                 continue;
             };
-            self.lanes.mark(lane);
             let runner = JobRunner {
                 context: self.context.clone(),
                 gate: self.gate.clone(),
                 abort: self.abort.clone(),
             };
             self.jobs.spawn(async move {
-                runner.run(message).await;
+                runner.run(message, parked).await;
                 drop(permit);
             });
         }
     }
+
+    /// The job to carry out now, with how often it was parked, out of what a lane gave.
+    async fn turn(
+        &self,
+        lane: usize,
+        pulled: Option<Message>,
+        parking: &mut Parking,
+    ) -> Option<(Message, u64)> {
+        let Some(message) = pulled else {
+            locked(&self.turns).exhausted(lane, Instant::now());
+            self.round_over(lane, parking).await;
+            return None;
+        };
+        self.lanes.mark(lane);
+        let sequence = message.info().map_or(0, |info| info.stream_sequence);
+        let turn = locked(&self.turns).turn(lane, &message.subject, sequence, Instant::now());
+        match turn {
+            Turn::Run => {
+                self.round_over(lane, parking).await;
+                Some((message, parking.times(sequence)))
+            }
+            Turn::Park => {
+                self.context.metrics.job_parked();
+                parking.park(lane, sequence, message).await;
+                None
+            }
+        }
+    }
+
+    /// Without a round nothing stays parked.
+    async fn round_over(&self, lane: usize, parking: &mut Parking) {
+        if parking.holds(lane) && !locked(&self.turns).in_round(lane) {
+            parking.call_back(lane).await;
+            self.lanes.mark(lane);
+        }
+    }
+}
+
+fn locked(turns: &Mutex<Turns>) -> MutexGuard<'_, Turns> {
+    turns.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A pull in work at the signal to stop has a second: a message cut off on its way would wait for the server's patience.
@@ -221,16 +275,23 @@ async fn one_message(consumer: &Consumer<pull::Config>) -> Result<Option<Message
     }
 }
 
-/// Marks lanes that got a message. Best effort: lanes are looked at every second anyway.
-async fn hints(connection: Connection, lanes: Arc<Lanes>) {
-    match connection.client.subscribe(HINTS).await {
-        Ok(mut hints) => {
-            while let Some(hint) = hints.next().await {
-                if let Some(lane) = subjects::hinted_lane(&hint.subject) {
-                    lanes.mark(lane);
-                }
-            }
+/// Marks lanes that got a message, and notes whose it is. Best effort: lanes are looked at every second anyway.
+async fn hints(connection: Connection, lanes: Arc<Lanes>, turns: Arc<Mutex<Turns>>) {
+    let mut hints = match connection.client.subscribe(HINTS).await {
+        Ok(hints) => hints,
+        Err(error) => {
+            return tracing::warn!(error = %error, "no hints: lanes are looked at every second");
         }
-        Err(error) => tracing::warn!(error = %error, "no hints: lanes are looked at every second"),
+    };
+    while let Some(hint) = hints.next().await {
+        let Some(lane) = subjects::hinted_lane(&hint.subject) else {
+            continue;
+        };
+        let headers = Headers::of(hint.headers.as_ref());
+        let sequence = headers.get("Nats-Sequence").and_then(|s| s.parse().ok());
+        if let (Some(subject), Some(sequence)) = (headers.get("Nats-Subject"), sequence) {
+            locked(&turns).hint(lane, subject, sequence);
+        }
+        lanes.mark(lane);
     }
 }

@@ -1,6 +1,7 @@
 //! One ingest job: decode, carry out, publish the result, acknowledge.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
@@ -48,14 +49,17 @@ struct Delivery {
     sequence: u64,
     /// The job's version: its origin's, when that is lower.
     version: u64,
+    /// Deliveries that were attempts, this one too: those that ended in parking are none.
     attempt: u64,
+    /// Attempts that began and did not end in order, this one too, as far as the registry knows: crashes and internal errors.
+    begun: AtomicU64,
     job_id: JobId,
     /// The encoding of the result: the job's, JSON when that is unknown.
     encoding: Encoding,
 }
 
 impl Delivery {
-    fn of(message: Message) -> Result<Self> {
+    fn of(message: Message, parked: u64) -> Result<Self> {
         let info = message
             .info()
             .map_err(|e| Error::internal("a delivery without numbers").caused_by(e))?;
@@ -63,6 +67,7 @@ impl Delivery {
             info.stream_sequence,
             u64::try_from(info.delivered).unwrap_or(1),
         );
+        let attempt = attempt.saturating_sub(parked).max(1);
         let headers = Headers::of(message.headers.as_ref());
         let origin = headers.origin_sequence().unwrap_or(sequence);
         Ok(Self {
@@ -72,6 +77,7 @@ impl Delivery {
             encoding: headers.encoding().unwrap_or(Encoding::Json),
             sequence,
             attempt,
+            begun: AtomicU64::new(1),
             headers,
             message,
         })
@@ -83,9 +89,10 @@ impl Delivery {
 }
 
 impl JobRunner {
-    pub(super) async fn run(&self, message: Message) {
+    /// Carries out a job that was parked so often before.
+    pub(super) async fn run(&self, message: Message, parked: u64) {
         let started = Instant::now();
-        let delivery = match Delivery::of(message) {
+        let delivery = match Delivery::of(message, parked) {
             Ok(delivery) => delivery,
             Err(error) => return tracing::error!(error = %error.chain(), "an unreadable delivery"),
         };
@@ -205,6 +212,8 @@ impl JobRunner {
         }
         let registry = &self.context.registry;
         let crashes = registry.job_started(tenant, delivery.sequence).await?;
+        let begun = u64::from(crashes) + 2;
+        delivery.begun.store(begun, Ordering::Relaxed);
         // The first delivery is not counted: after this many, the sixth has crashed too.
         if u64::from(crashes) >= MAX_ATTEMPTS - 1 {
             return Err(Error::internal("workers crashed over this job"));
@@ -258,18 +267,33 @@ impl JobRunner {
         (names, error): (Names, Error),
     ) -> Result<&'static str> {
         let kind = error.kind();
-        match disposition(kind, delivery.attempt) {
+        let attempts = match kind {
+            // What waited for a dependency or was parked by another worker must not make a first bug the last one.
+            ErrorKind::Internal => delivery.begun.load(Ordering::Relaxed),
+            _ => delivery.attempt,
+        };
+        match disposition(kind, attempts) {
             Disposition::Retry(wait) => {
                 tracing::warn!(kind = kind.name(), error = %error.chain(), wait_ms = wait.as_millis() as u64, "job waits for another try");
                 if kind == ErrorKind::DependencyFailed {
                     self.pause();
                 }
-                self.give_back(delivery, wait).await;
+                match kind {
+                    // Its start stays counted, as a crash's does.
+                    ErrorKind::Internal => delayed(delivery, wait).await,
+                    _ => self.give_back(delivery, wait).await,
+                }
                 Ok("retried")
             }
             Disposition::DeadLetter => {
                 tracing::warn!(kind = kind.name(), error = %error.chain(), "job failed for good");
                 self.bury(delivery, &names, &error).await?;
+                Ok("failed")
+            }
+            Disposition::Refuse => {
+                self.context.metrics.limited("documents");
+                let result = failed_result(delivery, &names, &error);
+                self.finish(delivery, &result).await?;
                 Ok("failed")
             }
         }
@@ -334,10 +358,7 @@ impl JobRunner {
     async fn give_back(&self, delivery: &Delivery, wait: Duration) {
         let wait = not_before(wait, self.context.store.write_limit());
         self.settle(delivery, false).await;
-        // When this gets lost, the job comes back after the server's patience.
-        if let Err(error) = delivery.message.ack_with(AckKind::Nak(Some(wait))).await {
-            tracing::debug!(error = %error, "a job could not be given back");
-        }
+        delayed(delivery, wait).await;
     }
 
     /// Looks whether a dependency is down for everybody, and stops pulling until it answers again. What fails for one
@@ -360,6 +381,14 @@ impl JobRunner {
             gate.open();
             tracing::info!("pulling goes on");
         });
+    }
+}
+
+/// The server delivers the job again after this time.
+async fn delayed(delivery: &Delivery, wait: Duration) {
+    // When this gets lost, the job comes back after the server's patience.
+    if let Err(error) = delivery.message.ack_with(AckKind::Nak(Some(wait))).await {
+        tracing::debug!(error = %error, "a job could not be given back");
     }
 }
 

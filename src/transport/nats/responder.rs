@@ -21,6 +21,7 @@ use super::connect::Connection;
 use super::endpoint_stats::EndpointStats;
 use super::headers::{CONTENT_TYPE, Headers, MAX_HEADER_BYTES, REQUEST_ID, WORKER, insert_trace};
 use super::reply::ReplyRule;
+use super::request_limits::{Place, RequestLimits};
 use super::{subjects, topology};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::TenantId;
@@ -50,6 +51,7 @@ pub struct Call {
     pub max_reply: usize,
     headers: Headers,
     permit: Option<OwnedSemaphorePermit>,
+    limits: Arc<RequestLimits>,
 }
 
 impl Call {
@@ -80,13 +82,18 @@ impl Call {
         self.headers.check_audit()
     }
 
-    /// Whether there is room for this request: asked last, after everything that is wrong with it was said.
+    /// Whether there is room for this request, of its tenant first and of this worker then: asked last, after everything that
+    /// is wrong with it was said. The tenant's place is held until the answer is there.
     ///
     /// # Errors
-    /// `Overloaded`.
-    pub fn admitted(&self) -> Result<()> {
+    /// `TenantLimit`, `Overloaded`.
+    pub fn admitted(&self) -> Result<Place> {
+        let place = match &self.tenant {
+            Some(tenant) => self.limits.admit(tenant)?,
+            None => Place::default(),
+        };
         match self.permit {
-            Some(_) => Ok(()),
+            Some(_) => Ok(place),
             None => Err(
                 Error::new(ErrorKind::Overloaded, "this worker has too much work")
                     .retry_after(OVERLOAD_RETRY),
@@ -133,6 +140,8 @@ pub struct ResponderContext {
     pub worker: String,
     /// Instruments.
     pub metrics: Metrics,
+    /// What a tenant may ask of this worker.
+    pub limits: Arc<RequestLimits>,
     /// Requests at once.
     pub concurrency: usize,
     /// Requests that really run beside each other.
@@ -345,6 +354,7 @@ impl Task {
             max_reply: max_payload.saturating_sub(MAX_HEADER_BYTES),
             headers,
             permit,
+            limits: Arc::clone(&self.context.limits),
         };
         match AssertUnwindSafe(self.endpoint.answer(&call))
             .catch_unwind()

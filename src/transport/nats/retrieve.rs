@@ -8,10 +8,12 @@ use uuid::Uuid;
 
 use super::responder::{Call, Endpoint};
 use crate::error::Result;
-use crate::model::{ModelIds, Outcome, Retrieval};
+use crate::model::{LimitBook, ModelIds, Outcome, Retrieval, RetrievalRequest};
 use crate::spi::{RequestContext, Retriever};
 use crate::telemetry::Metrics;
-use crate::wire::{RetrieveRules, decode_retrieve, encode_within, retrieve_response};
+use crate::wire::{
+    EXPANSION_STRATEGY, RetrieveRules, decode_retrieve, encode_within, retrieve_response,
+};
 
 /// What the endpoint is made of.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub struct RetrieveParts {
     pub retriever: Arc<dyn Retriever>,
     /// What requests may ask for.
     pub rules: RetrieveRules,
+    /// Who may have queries expanded.
+    pub limits: Arc<LimitBook>,
     /// The models named in replies.
     pub models: ModelIds,
     /// The time budget of a request that brings none.
@@ -34,12 +38,36 @@ pub struct RetrieveParts {
 #[derive(Debug)]
 pub struct RetrieveEndpoint {
     parts: RetrieveParts,
+    /// The rules of tenants that may not expand.
+    unexpanded: RetrieveRules,
 }
 
 impl RetrieveEndpoint {
     /// An endpoint over these parts.
     pub fn new(parts: RetrieveParts) -> Self {
-        Self { parts }
+        let unexpanded = RetrieveRules {
+            may_expand: false,
+            ..parts.rules.clone()
+        };
+        Self { parts, unexpanded }
+    }
+
+    fn decoded(&self, call: &Call) -> Result<RetrievalRequest> {
+        let tenant = call.tenant()?;
+        let may_expand = self.parts.limits.of(tenant).may_expand();
+        let rules = if may_expand {
+            &self.parts.rules
+        } else {
+            &self.unexpanded
+        };
+        let decoded = decode_retrieve(tenant, &call.body, call.encoding, rules);
+        if let Err(error) = &decoded
+            && !may_expand
+            && error.field() == Some(EXPANSION_STRATEGY)
+        {
+            self.parts.metrics.limited("expansion");
+        }
+        decoded
     }
 
     fn note(&self, retrieval: &Retrieval) {
@@ -71,10 +99,10 @@ impl Endpoint for RetrieveEndpoint {
 
     async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
         let parts = &self.parts;
-        let request = decode_retrieve(call.tenant()?, &call.body, call.encoding, &parts.rules)?;
+        let request = self.decoded(call)?;
         let deadline = call.deadline(parts.default_budget, parts.max_budget)?;
         call.check_audit()?;
-        call.admitted()?;
+        let _place = call.admitted()?;
         let context = RequestContext::until(deadline);
         let retrieval = parts.retriever.retrieve(&request, &context).await?;
         self.note(&retrieval);

@@ -21,6 +21,8 @@ pub(super) const HINTS: &str = "rag.hint.*";
 const HEADROOM: usize = 64 * 1024;
 /// Jobs of one tenant that may wait.
 const TENANT_BACKLOG: i64 = 1_000;
+/// Jobs of one lane that may be out at once, in work or waiting: the backlogs of so many tenants that flood it together.
+const LANE_PENDING: i64 = 16 * TENANT_BACKLOG;
 const MIB: i64 = 1024 * 1024;
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -124,7 +126,7 @@ fn lane_filters(lane: usize) -> Vec<String> {
 }
 
 /// The consumers of the ingest stream, one a lane. The worker decides about retries, so `max_deliver` is unlimited, and
-/// a poisoned job that waits must not stop its lane, so as many may wait as a tenant's backlog holds.
+/// neither poisoned jobs that wait nor a flood that steps aside may stop the lane, so many may be out at once.
 pub(super) fn consumers() -> Vec<pull::Config> {
     (0..LANES)
         .map(|lane| pull::Config {
@@ -140,7 +142,7 @@ pub(super) fn consumers() -> Vec<pull::Config> {
             ack_policy: AckPolicy::Explicit,
             ack_wait: ACK_WAIT,
             max_deliver: -1,
-            max_ack_pending: TENANT_BACKLOG,
+            max_ack_pending: LANE_PENDING,
             ..pull::Config::default()
         })
         .collect()
