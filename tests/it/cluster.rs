@@ -103,6 +103,21 @@ async fn several_workers_share_the_work_and_none_of_it_is_lost_when_one_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn s5_no_foreign_chunk_in_the_cluster_profile() {
+    for strategy in ["separate", "shared"] {
+        let cluster = Cluster::start().await;
+        let _worker = cluster
+            .worker("w")
+            .env("RAGBUS__TENANCY__STRATEGY", strategy)
+            .env("RAGBUS__RETRIEVAL__LEGS", "dense,sparse,bm25")
+            .env("RAGBUS__MODELS__CROSS_ENCODER", "minilm-pair")
+            .start()
+            .await;
+        crate::isolation::nobody_meets(&cluster.nats).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_the_registrys_database_is_waited_for() {
     let mut cluster = Cluster::start().await;
     let _workers = cluster.workers(1).await;

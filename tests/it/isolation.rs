@@ -95,9 +95,14 @@ async fn matrix(strategy: &str) {
             .env("RAGBUS__MODELS__CROSS_ENCODER", "minilm-pair")
     })
     .await;
+    nobody_meets(&service.nats).await;
+}
+
+/// The whole matrix over a running service.
+pub async fn nobody_meets(nats: &Nats) {
     let mut callers = Vec::new();
     for (tenant, corpus) in OWNERS {
-        let caller = Caller::of(&service.nats, tenant).await;
+        let caller = Caller::of(nats, tenant).await;
         let result = caller
             .ingest(&put_chunks(corpus, "same-id", &texts(tenant, corpus)))
             .await;

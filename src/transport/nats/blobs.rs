@@ -21,8 +21,8 @@ use crate::spi::BlobStore;
 
 /// How long a body waits for its job.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Bytes of one tenant's bodies that wait at most.
-const MAX_BYTES: i64 = 4 * 1024 * 1024 * 1024;
+/// Bytes of one tenant's bodies that wait at most. A server sets this much aside for each bucket.
+const MAX_BYTES: i64 = 512 * 1024 * 1024;
 /// A body that takes longer to read is given up and tried again.
 const READING: Duration = Duration::from_secs(60);
 
