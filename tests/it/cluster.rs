@@ -137,6 +137,31 @@ async fn an_outage_of_the_registrys_database_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_the_store_is_told_in_time_and_got_over_without_a_restart() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker("w").start().await;
+    let t1 = Caller::of(&cluster.nats, "t1").await;
+    t1.indexed(&put("c", "before", "The owl hunts.")).await;
+    cluster.qdrant.set_down(true);
+    let (job, _) = t1.publish(&put("c", "during", "The badger digs.")).await;
+    worker.says("pulling pauses").await;
+    let question = json!({ "corpus": "c", "query": "owl" });
+    let budget = [("Rag-Timeout-Ms", "2000")];
+    let started = std::time::Instant::now();
+    let refused = t1.ask_with("retrieve", &budget, &question).await;
+    assert!(started.elapsed() < std::time::Duration::from_secs(3));
+    assert!(matches!(refused.code, 502 | 504), "{}", refused.code);
+    assert!(t1.result_message(&job).await.is_none());
+    cluster.qdrant.set_down(false);
+    assert_eq!(
+        t1.result_within(&job, REDELIVERY).await["status"],
+        "INDEXED"
+    );
+    assert_eq!(t1.retrieve("c", "owl").await["outcome"], "OK");
+    assert_eq!(cluster.verify("c")["clean"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_answers_as_the_embedded_profile() {
     let cluster = Cluster::start().await;
     let _workers = cluster.workers(1).await;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 use tonic::{Code, Status};
@@ -36,6 +37,7 @@ pub enum Effect {
 pub struct Faults {
     next: Mutex<HashMap<&'static str, VecDeque<Fault>>>,
     calls: Mutex<HashMap<&'static str, usize>>,
+    down: AtomicBool,
     released: watch::Sender<bool>,
 }
 
@@ -44,6 +46,7 @@ impl Default for Faults {
         Self {
             next: Mutex::default(),
             calls: Mutex::default(),
+            down: AtomicBool::new(false),
             released: watch::Sender::new(false),
         }
     }
@@ -53,6 +56,10 @@ impl Faults {
     pub fn push(&self, method: &'static str, fault: Fault) {
         let mut next = self.next.lock().expect("whole");
         next.entry(method).or_default().push_back(fault);
+    }
+
+    pub fn set_down(&self, down: bool) {
+        self.down.store(down, Ordering::Release);
     }
 
     pub fn release(&self) {
@@ -66,6 +73,9 @@ impl Faults {
 
     /// Counts a call and does what the script says.
     pub async fn meet(&self, method: &'static str) -> Result<Effect, Status> {
+        if self.down.load(Ordering::Acquire) {
+            return Err(Status::unavailable("tcp connect error"));
+        }
         let fault = {
             let mut next = self.next.lock().expect("whole");
             next.get_mut(method).and_then(VecDeque::pop_front)

@@ -90,6 +90,11 @@ impl QdrantServer {
         self.faults.push(method, fault);
     }
 
+    /// From now on every call fails as if nobody listened, or works again.
+    pub fn set_down(&self, down: bool) {
+        self.faults.set_down(down);
+    }
+
     /// Lets held calls go on.
     pub fn release(&self) {
         self.faults.release();

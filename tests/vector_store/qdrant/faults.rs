@@ -28,6 +28,21 @@ async fn a_write_whose_answers_are_lost_is_an_error_and_can_be_repeated() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_away_is_used_again() {
+    let (server, desk) = separate().await;
+    desk.upsert(points(&desk, 3)).await;
+    server.set_down(true);
+    failed(desk.store.health().await, ErrorKind::DependencyFailed);
+    failed(
+        desk.store.count(&desk.at).await,
+        ErrorKind::DependencyFailed,
+    );
+    server.set_down(false);
+    desk.store.health().await.expect("answers");
+    assert_eq!(desk.count().await, 3);
+}
+
+#[tokio::test]
 async fn logged_is_not_applied() {
     let (server, desk) = separate().await;
     for _ in 0..4 {
