@@ -245,7 +245,12 @@ impl Retriever for CorrectiveRetriever {
         let mut work = self.first(request, context).await?;
         let calibration = self.scorer.calibration(&request.corpus);
         if self.must_fetch_more(&work, calibration) {
-            self.second(request, context, &mut work).await;
+            if context.pairs().left() > 0 {
+                self.second(request, context, &mut work).await;
+            } else {
+                // What it fetched could not be graded.
+                work.degraded = true;
+            }
         }
         Ok(self.finish(request, started, work))
     }

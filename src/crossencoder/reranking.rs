@@ -174,8 +174,7 @@ impl Retriever for RerankingRetriever {
             limit: self.config.pool.max(request.limit),
             ..request.clone()
         };
-        let inside = context.clone().reserving(pool.limit);
-        let mut retrieval = self.inner.retrieve(&pool, &inside).await?;
+        let mut retrieval = self.inner.retrieve(&pool, context).await?;
         let inside: Duration = started.elapsed();
         let inputs = retrieval.results.len();
         let ran = retrieval.results.iter().any(|chunk| chunk.reranked);

@@ -84,15 +84,17 @@ impl PairScorer {
         let deadline = deadline(context);
         let memo = context.memo().scores(self.model(), query);
         let until = tokio::time::Instant::from_std(deadline);
-        // Another sub-query of this text may be scoring these very chunks.
-        let Ok(mut known) = tokio::time::timeout_at(until, memo.lock()).await else {
+        // Sub-queries score in their order. The model's threads are kept busy by one of them as well as by many.
+        let turn = async {
+            context.my_turn().await;
+            memo.lock().await
+        };
+        let Ok(mut known) = tokio::time::timeout_at(until, turn).await else {
             scoring.shortfall = Some(Shortfall::Skipped);
             return scoring;
         };
         let missing = self.spend(chunks, &mut scoring, &known, context);
         if !missing.is_empty() {
-            let pairs = u32::try_from(missing.len()).unwrap_or(u32::MAX);
-            context.pairs().run(pairs);
             let request = PairScoring {
                 query: query.to_owned(),
                 documents: missing.iter().map(|&i| chunks[i].content.clone()).collect(),
@@ -134,14 +136,10 @@ impl PairScorer {
                 continue;
             }
             let score = known.get(&(chunk.chunk_id, chunk.document_sequence));
-            let costs = score.is_none() || budget.counts_known();
-            if costs && budget.take(1) == 0 {
-                scoring.shortfall = Some(Shortfall::Partial);
-                continue;
-            }
             match score {
                 Some(score) => scoring.logits[index] = Some(*score),
-                None => missing.push(index),
+                None if budget.take(1) == 1 => missing.push(index),
+                None => scoring.shortfall = Some(Shortfall::Partial),
             }
         }
         if scoring.shortfall.is_some() {
@@ -186,6 +184,12 @@ fn take_in(
             Ok(_) => failed += 1,
             Err(error) => {
                 late |= error.kind() == ErrorKind::Timeout;
+                if error.kind() == ErrorKind::InvalidField && failed == 0 {
+                    scoring.warnings.push(
+                        "the query is too long for the cross-encoder: no room is left for a chunk"
+                            .to_owned(),
+                    );
+                }
                 if failed == 0 {
                     tracing::warn!(error = %error.chain(), "a pair can't be scored");
                 }

@@ -88,21 +88,23 @@ impl ExpansionRetriever {
         queries: &[QueryText],
         context: &RequestContext,
     ) -> Vec<Result<Retrieval>> {
-        let shares = u32::try_from(queries.len()).unwrap_or(u32::MAX);
+        let turns = context.in_turns(queries.len());
         let subs: Vec<(RetrievalRequest, RequestContext)> = queries
             .iter()
-            .map(|query| {
+            .zip(turns)
+            .map(|(query, turn)| {
                 let sub = RetrievalRequest {
                     query: query.clone(),
                     limit: self.config.depth.max(request.limit),
                     ..request.clone()
                 };
-                (sub, context.share(shares))
+                (sub, turn)
             })
             .collect();
-        let asked = subs.into_iter().map(|(sub, context)| {
+        let asked = subs.into_iter().map(|(sub, turn)| {
             let inner = Arc::clone(&self.inner);
-            async move { inner.retrieve(&sub, &context).await }
+            // The turn ends with the sub-query.
+            async move { inner.retrieve(&sub, &turn).await }
         });
         stream::iter(asked).buffered(FAN_OUT).collect().await
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, watch};
 
 use super::Encoded;
 use crate::error::{Error, Result};
@@ -17,8 +17,8 @@ use crate::model::{ChunkId, SparseVector};
 pub struct RequestContext {
     deadline: Instant,
     pairs: Arc<PairBudget>,
-    reserved_pairs: u32,
     memo: Arc<RequestMemo>,
+    turn: Option<Turn>,
 }
 
 impl RequestContext {
@@ -26,36 +26,44 @@ impl RequestContext {
     pub fn until(deadline: Instant) -> Self {
         Self {
             deadline,
-            pairs: Arc::new(PairBudget::new(u32::MAX, None)),
-            reserved_pairs: 0,
+            pairs: Arc::new(PairBudget::new(u32::MAX)),
             memo: Arc::default(),
+            turn: None,
         }
     }
 
     /// The same with at most `pairs` (query, chunk) pairs.
     #[must_use]
     pub fn with_pairs(mut self, pairs: u32) -> Self {
-        self.pairs = Arc::new(PairBudget::new(pairs, None));
+        self.pairs = Arc::new(PairBudget::new(pairs));
         self
     }
 
-    /// The same with a part of the pairs that stages which divide the budget leave to an outer stage.
-    #[must_use]
-    pub fn reserving(mut self, pairs: u32) -> Self {
-        self.reserved_pairs = pairs;
-        self
-    }
-
-    /// One of `shares` contexts that divide what is left, so that what one sub-query may score never depends on how fast
-    /// another was.
-    #[must_use]
-    pub fn share(&self, shares: u32) -> Self {
-        let left = self.pairs.left().saturating_sub(self.reserved_pairs);
-        let whole = Some(Arc::clone(&self.pairs));
-        Self {
-            pairs: Arc::new(PairBudget::new(left / shares.max(1), whole)),
+    /// The contexts of sub-queries that run beside each other and score one after the other: what is left of the pair budget
+    /// for one never depends on how fast another was. Each keeps its turn until it is dropped.
+    pub fn in_turns(&self, count: usize) -> Vec<Self> {
+        let ended = watch::Sender::new(vec![false; count]);
+        let ended = Arc::new(ended);
+        let turn = |number| Self {
+            turn: Some(Turn(Arc::new(TurnInner {
+                number,
+                ended: Arc::clone(&ended),
+            }))),
             ..self.clone()
-        }
+        };
+        (0..count).map(turn).collect()
+    }
+
+    /// Waits until every earlier sub-query has ended.
+    pub async fn my_turn(&self) {
+        let Some(Turn(turn)) = &self.turn else {
+            return;
+        };
+        let mut ended = turn.ended.subscribe();
+        // The sender lives as long as this turn.
+        let _ = ended
+            .wait_for(|ended| ended[..turn.number].iter().all(|ended| *ended))
+            .await;
     }
 
     /// When the budget ends.
@@ -91,30 +99,38 @@ impl RequestContext {
     }
 }
 
+/// A place in a row of sub-queries.
+#[derive(Debug, Clone)]
+struct Turn(Arc<TurnInner>);
+
+#[derive(Debug)]
+struct TurnInner {
+    number: usize,
+    ended: Arc<watch::Sender<Vec<bool>>>,
+}
+
+impl Drop for TurnInner {
+    fn drop(&mut self) {
+        self.ended.send_modify(|ended| ended[self.number] = true);
+    }
+}
+
 /// How many (query, chunk) pairs may still be scored.
 #[derive(Debug)]
 pub struct PairBudget {
     left: AtomicU32,
-    /// A share is a part of it.
-    whole: Option<Arc<PairBudget>>,
 }
 
 impl PairBudget {
-    fn new(pairs: u32, whole: Option<Arc<PairBudget>>) -> Self {
+    fn new(pairs: u32) -> Self {
         Self {
             left: AtomicU32::new(pairs),
-            whole,
         }
     }
 
     /// What is left.
     pub fn left(&self) -> u32 {
         self.left.load(Ordering::Relaxed)
-    }
-
-    /// Whether pairs that another sub-query has scored count too: in a share, where that is a matter of speed.
-    pub fn counts_known(&self) -> bool {
-        self.whole.is_some()
     }
 
     /// Takes up to `wanted`; returns how many it got.
@@ -124,14 +140,6 @@ impl PairBudget {
             .left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, took);
         before.unwrap_or_else(|left| left).min(wanted)
-    }
-
-    /// Notes that pairs taken from this budget go through the model: only then does a share cost the whole anything.
-    pub fn run(&self, pairs: u32) {
-        if let Some(whole) = &self.whole {
-            whole.take(pairs);
-            whole.run(pairs);
-        }
     }
 }
 
@@ -224,18 +232,25 @@ mod tests {
         assert_eq!(context.pairs().take(1), 0);
     }
 
-    #[test]
-    fn shares_divide_what_is_left_but_for_the_reserve() {
-        let context = context().with_pairs(100).reserving(10);
-        assert_eq!(context.share(4).pairs().left(), 22);
-        assert_eq!(context.pairs().left(), 100);
-        assert!(context.share(4).pairs().counts_known());
-        assert!(!context.pairs().counts_known());
-        let share = context.share(4);
-        share.pairs().take(5);
-        share.pairs().run(3);
-        assert_eq!((share.pairs().left(), context.pairs().left()), (17, 97));
-        assert_eq!(context.reserving(200).share(4).pairs().left(), 0);
+    #[tokio::test]
+    async fn turns_come_in_order_whoever_ends_first() {
+        let turns = context().in_turns(3);
+        let mut turns = turns.into_iter();
+        let (first, second, third) = (turns.next(), turns.next(), turns.next());
+        let (first, third) = (first.expect("three"), third.expect("three"));
+        first.my_turn().await;
+        drop(second);
+        let waiting = tokio::spawn(async move { third.my_turn().await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished(), "the first has not ended");
+        // Clones are the same turn.
+        let again = first.clone();
+        drop(first);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(again);
+        waiting.await.expect("its turn");
+        context().my_turn().await;
     }
 
     #[tokio::test]

@@ -319,6 +319,30 @@ async fn a_budget_of_pairs_holds_for_all_stages_together() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pairs_that_several_sub_queries_want_are_paid_for_once() {
+    let desk = desk(TenancyStrategy::Separate, overlap(), 300).await;
+    let mut request = request(10);
+    request.options.expansion = ExpansionOptions {
+        strategy: ExpansionStrategy::Hyde,
+        hypotheticals: 5,
+    };
+    request.options.corrective = CorrectiveMode::Grade;
+    let answer = ask(&desk.pipeline, &request).await;
+    assert_eq!(answer.queries.len(), 6);
+    assert!(answer.degraded.is_empty());
+    // Six pools of thirty, and far fewer pairs of the one question that all of them grade.
+    let ran = report(&answer, StageName::Corrective).model_calls;
+    assert!((30..180).contains(&ran), "{ran}");
+    // Exactly what is needed is enough, and one less is told.
+    for (budget, degraded) in [(ran, false), (ran - 1, true)] {
+        let tight = self::desk(TenancyStrategy::Separate, overlap(), budget).await;
+        let answer = ask(&tight.pipeline, &request).await;
+        assert_eq!(!answer.degraded.is_empty(), degraded, "{budget} of {ran}");
+        assert_eq!(tight.model.calls(), budget);
+    }
+}
+
 #[tokio::test]
 async fn a_floor_on_a_degraded_cross_encoder_is_an_error_and_so_is_a_required_stage() {
     let broken = || PairModel::new(|_, _| Err(Error::internal("not finite")));
