@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::adapters::edge::EdgeVectorStore;
 use crate::adapters::lexical::Bm25Encoder;
-use crate::adapters::llm::{ChatConfig, ChatGenerator};
+use crate::adapters::llm::{ChatConfig, ChatGenerator, check_endpoint};
 use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
 use crate::adapters::parse::TextParser;
 use crate::config::{Config, RoleName, TenancyKind};
@@ -57,12 +57,14 @@ pub fn load_models(config: &Config) -> Result<InferencePool> {
     let runtime = OnnxRuntime::load(&config.onnx.library)?;
     let threads = Some(config.inference.threads).filter(|threads| *threads > 0);
     let models = &config.models;
-    let cross_encoder = Some(&models.cross_encoder).filter(|id| !id.is_empty());
-    let folders = [&models.dense, &models.sparse]
-        .into_iter()
-        .chain(cross_encoder)
-        .map(|id| ModelFolder::open(&models.dir, id))
-        .collect::<Result<Vec<_>>>()?;
+    let mut folders = vec![
+        model(config, "models.dense", &models.dense, "dense")?,
+        model(config, "models.sparse", &models.sparse, "sparse")?,
+    ];
+    if !models.cross_encoder.is_empty() {
+        let id = &models.cross_encoder;
+        folders.push(model(config, "models.cross_encoder", id, "cross-encoder")?);
+    }
     InferencePool::start(
         &runtime,
         &InferenceConfig {
@@ -71,6 +73,31 @@ pub fn load_models(config: &Config) -> Result<InferencePool> {
         },
         folders,
     )
+}
+
+/// A model that does what its key wants.
+fn model(config: &Config, key: &str, id: &str, task: &str) -> Result<ModelFolder> {
+    let folder = ModelFolder::open(&config.models.dir, id)?;
+    let does = folder.task().name();
+    if does == task {
+        return Ok(folder);
+    }
+    Err(Error::invalid_field(
+        key,
+        format!("names {id}, which is a {does} model, not a {task} one"),
+    ))
+}
+
+/// Checks of a configuration that need the parts themselves, but no file and no network.
+///
+/// # Errors
+/// `InvalidField` naming the key.
+pub fn check(config: &Config) -> Result<()> {
+    Bm25Encoder::new(&config.retrieval.languages)?;
+    if !config.llm.base_url.is_empty() {
+        check_endpoint(&config.llm.base_url, config.llm.allow_remote)?;
+    }
+    Ok(())
 }
 
 /// Connects as a worker; tries until it works or `stop`.

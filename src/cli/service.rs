@@ -88,6 +88,7 @@ pub(super) fn setup(config: &Config, args: &SetupArgs) -> Result<ExitCode> {
 
 /// Prints the configuration in force. Secrets are redacted.
 pub(super) fn check_config(config: &Config, args: &JsonArgs) -> Result<ExitCode> {
+    app::check(config)?;
     if args.json {
         output::json(config)?;
     } else {

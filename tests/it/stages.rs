@@ -180,6 +180,11 @@ async fn a_stage_without_its_part_is_a_configuration_error() {
         ("RAGBUS__CORRECTIVE__MODE", "grade", "corrective.mode"),
         ("RAGBUS__EXPANSION__STRATEGY", "hyde", "expansion.strategy"),
         (
+            "RAGBUS__RETRIEVAL__LANGUAGES",
+            "klingon",
+            "retrieval.languages",
+        ),
+        (
             "RAGBUS__LLM__BASE_URL",
             "http://127.0.0.1:1/v1",
             "llm.model",

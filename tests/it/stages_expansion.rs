@@ -128,4 +128,11 @@ async fn an_address_outside_is_refused_at_the_start() {
     assert_eq!(out.status.code(), Some(2));
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(said.contains("llm.allow_remote"), "{said}");
+    let checked = ragbus("nats://127.0.0.1:1", dir.path())
+        .env("RAGBUS__LLM__BASE_URL", "http://203.0.113.7/v1")
+        .env("RAGBUS__LLM__MODEL", "small")
+        .arg("check-config")
+        .output()
+        .expect("runs");
+    assert_eq!(checked.status.code(), Some(2));
 }

@@ -17,32 +17,59 @@ pub(super) fn is_own(ip: IpAddr) -> bool {
     }
 }
 
-/// Reads the endpoint, and refuses an address outside as far as it can be known now.
+/// Reads the endpoint, and refuses what can be seen to be wrong without asking anybody.
+///
+/// # Errors
+/// `InvalidField` on `llm.base_url`.
+pub fn check_endpoint(base_url: &str, allow_remote: bool) -> Result<()> {
+    let url = parsed(base_url)?;
+    let literal = url.host_str().and_then(|host| bare(host).parse().ok());
+    match literal {
+        Some(ip) if !allow_remote && !is_own(ip) => Err(foreign()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The same, and looks a name up.
 ///
 /// # Errors
 /// `InvalidField` on `llm.base_url`.
 pub(super) async fn endpoint(base_url: &str, allow_remote: bool) -> Result<Url> {
-    let invalid = |problem: &str| Error::invalid_field(KEY, problem);
-    let url = Url::parse(base_url)
-        .map_err(|e| invalid("is not a URL such as http://127.0.0.1:11434/v1").caused_by(e))?;
-    let (Some(host), true) = (url.host_str(), matches!(url.scheme(), "http" | "https")) else {
-        return Err(invalid("must begin with http:// or https://"));
-    };
+    check_endpoint(base_url, allow_remote)?;
+    let url = parsed(base_url)?;
     if allow_remote {
         return Ok(url);
     }
     let port = url.port_or_known_default().unwrap_or(80);
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
     // A name that can't be resolved yet is judged when it is used.
-    let known = tokio::net::lookup_host((bare, port)).await;
-    let foreign = known.is_ok_and(|mut found| found.any(|address| !is_own(address.ip())));
-    if foreign {
-        return Err(invalid(
-            "is not a loopback or private address: callers' questions would leave this network; \
-             set llm.allow_remote = true if they may",
-        ));
+    let known = tokio::net::lookup_host((bare(url.host_str().unwrap_or_default()), port)).await;
+    if known.is_ok_and(|mut found| found.any(|address| !is_own(address.ip()))) {
+        return Err(foreign());
     }
     Ok(url)
+}
+
+fn parsed(base_url: &str) -> Result<Url> {
+    let invalid = |problem: &str| Error::invalid_field(KEY, problem);
+    let url = Url::parse(base_url)
+        .map_err(|e| invalid("is not a URL such as http://127.0.0.1:11434/v1").caused_by(e))?;
+    if url.host_str().is_none() || !matches!(url.scheme(), "http" | "https") {
+        return Err(invalid("must begin with http:// or https://"));
+    }
+    Ok(url)
+}
+
+/// An IPv6 address stands in brackets.
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+fn foreign() -> Error {
+    Error::invalid_field(
+        KEY,
+        "is not a loopback or private address: callers' questions would leave this network; \
+         set llm.allow_remote = true if they may",
+    )
 }
 
 /// Resolves names to addresses of one's own only.

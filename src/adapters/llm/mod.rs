@@ -10,4 +10,5 @@ mod address;
 mod generator;
 mod http;
 
+pub use address::check_endpoint;
 pub use generator::{ChatConfig, ChatGenerator};
