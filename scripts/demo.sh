@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 
 docs=.ragbus/demo-docs/debian-reference
 log=.ragbus/demo.log
-export RAGBUS__DATA_DIR=.ragbus/demo
+# Named after the schema version: data of an earlier one would be refused.
+export RAGBUS__DATA_DIR=.ragbus/demo-schema-2
 . scripts/service.sh
 [ -d "$docs" ] || fail "$docs is missing: run 'python3 scripts/setup.py --only demo-docs' and follow what it says"
 
