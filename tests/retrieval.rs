@@ -1,5 +1,8 @@
 //! Hybrid retrieval over the memory and the embedded store, with encoders that hash words.
 
+#[path = "support/word_corpus.rs"]
+mod word_corpus;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +11,7 @@ use ragbus::adapters::parse::TextParser;
 use ragbus::error::ErrorKind;
 use ragbus::ingest::{IngestParts, IngestProcessor, NoObserver};
 use ragbus::model::{
-    ChunkInput, CorpusName, CorpusRef, DocumentId, FusionWeights, IngestJob, IngestOperation,
-    JobId, Leg, Metadata, Outcome, PutChunks, QueryText, Retrieval, RetrievalOptions,
+    CorpusName, CorpusRef, FusionWeights, Leg, Outcome, QueryText, Retrieval, RetrievalOptions,
     RetrievalRequest, RetrievedChunk, ScoreKind, TenantId,
 };
 use ragbus::retrieval::{
@@ -23,11 +25,6 @@ use ragbus::testing::encoders::{
 use ragbus::testing::{
     HashLexicalEncoder, InMemoryRetriever, MemoryBlobStore, MemoryRegistry, MemoryVectorStore,
 };
-
-const WORDS: [&str; 12] = [
-    "river", "bank", "money", "loan", "water", "boat", "credit", "tree", "fish", "rate", "stone",
-    "paper",
-];
 
 struct Desk {
     store: Arc<dyn VectorStore>,
@@ -73,35 +70,8 @@ fn desks() -> Vec<Desk> {
     ]
 }
 
-/// Sixty documents of one to three chunks of random words.
 async fn fill(desk: &Desk) {
-    let mut state = 7u64;
-    let mut word = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        WORDS[(state >> 33) as usize % WORDS.len()]
-    };
-    for sequence in 1..=60u64 {
-        let chunks = (0..1 + sequence % 3).map(|_| ChunkInput {
-            content: (0..6).map(|_| word()).collect::<Vec<_>>().join(" "),
-            metadata: Metadata::default(),
-        });
-        let put = PutChunks {
-            document_id: DocumentId::new(&format!("d{sequence}")).expect("valid"),
-            chunks: chunks.collect(),
-            metadata: Metadata::default(),
-            expires_at: None,
-        };
-        let job = IngestJob {
-            job_id: JobId::derive(None, sequence),
-            corpus: desk.corpus.clone(),
-            sequence,
-            attempt: 1,
-            operation: IngestOperation::PutChunks(put),
-        };
-        desk.processor.process(&job).await.expect("indexed");
-    }
+    word_corpus::fill(&desk.processor, &desk.corpus).await;
 }
 
 fn parts(desk: &Desk, legs: &[Leg]) -> HybridParts {

@@ -91,7 +91,7 @@ impl CollectionSchema {
     ///
     /// # Errors
     /// `SchemaConflict` with both values of the first difference.
-    pub fn expect(&self, wanted: &Self) -> Result<()> {
+    pub fn require(&self, wanted: &Self) -> Result<()> {
         match self.difference(wanted) {
             None => Ok(()),
             Some((what, stored, wanted)) => Err(Error::new(

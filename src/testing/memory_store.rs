@@ -144,7 +144,7 @@ impl VectorStore for MemoryVectorStore {
             .collections
             .entry(at.collection.clone())
             .or_insert_with(fresh);
-        stored.schema.expect(schema)?;
+        stored.schema.require(schema)?;
         let alias = state.aliases.entry(at.corpus.clone()).or_default();
         alias.live.insert(at.generation, at.collection.clone());
         Ok(())

@@ -8,6 +8,7 @@ mod errors;
 mod filter;
 mod fusion_options;
 mod ingest;
+mod ingest_result;
 mod json_error;
 mod metadata;
 mod options;
@@ -25,7 +26,8 @@ pub mod v1 {
 pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, cursor_after, decode_catalog};
 pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
-pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest, ingest_result, job_result};
+pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest};
+pub use ingest_result::{ingest_result, job_result};
 pub use metadata::struct_of;
 pub use options::{EXPANSION_STRATEGY, RetrieveRules};
 pub use reply::{encode_within, models_of, retrieve_response};

@@ -11,9 +11,8 @@ use ragbus::error::{Error, ErrorKind};
 use ragbus::expansion::{ExpansionConfig, ExpansionRetriever, StrategyExpander};
 use ragbus::ingest::{IngestParts, IngestProcessor, NoObserver};
 use ragbus::model::{
-    ChunkInput, CorrectiveMode, DocumentId, ExpansionOptions, ExpansionStrategy, Grade, IngestJob,
-    IngestOperation, JobId, Leg, Metadata, Outcome, PutChunks, RerankAgainst, Retrieval,
-    RetrievalOptions, RetrievalRequest, ScoreKind, StageName,
+    CorrectiveMode, DocumentId, ExpansionOptions, ExpansionStrategy, Grade, Leg, Outcome,
+    RerankAgainst, Retrieval, RetrievalOptions, RetrievalRequest, ScoreKind, StageName,
 };
 use ragbus::retrieval::{
     HybridConfig, HybridParts, HybridRetriever, Layer, QueryEncoders, RetrievalPipeline,
@@ -24,12 +23,9 @@ use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
 use ragbus::testing::{HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore};
 
-use super::fakes::{PairModel, Writer, ask, corpus, ids, in_time, report, request};
+use crate::word_corpus;
 
-const WORDS: [&str; 12] = [
-    "river", "bank", "money", "loan", "water", "boat", "credit", "tree", "fish", "rate", "stone",
-    "paper",
-];
+use super::fakes::{PairModel, Writer, ask, corpus, ids, in_time, report, request};
 
 pub struct Desk {
     pub pipeline: RetrievalPipeline,
@@ -60,7 +56,7 @@ pub async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Des
         tenancy,
         observer: Arc::new(NoObserver),
     });
-    fill(&processor).await;
+    word_corpus::fill(&processor, &corpus()).await;
     let hybrid = HybridRetriever::new(HybridParts {
         store,
         encoders: QueryEncoders {
@@ -82,36 +78,6 @@ pub async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Des
     Desk {
         pipeline: RetrievalPipeline::new(Arc::new(hybrid), factories, pairs, &defaults),
         model,
-    }
-}
-
-async fn fill(processor: &IngestProcessor) {
-    let mut state = 7u64;
-    let mut word = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        WORDS[(state >> 33) as usize % WORDS.len()]
-    };
-    for sequence in 1..=60u64 {
-        let chunks = (0..1 + sequence % 3).map(|_| ChunkInput {
-            content: (0..6).map(|_| word()).collect::<Vec<_>>().join(" "),
-            metadata: Metadata::default(),
-        });
-        let put = PutChunks {
-            document_id: DocumentId::new(&format!("d{sequence}")).expect("valid"),
-            chunks: chunks.collect(),
-            metadata: Metadata::default(),
-            expires_at: None,
-        };
-        let job = IngestJob {
-            job_id: JobId::derive(None, sequence),
-            corpus: corpus(),
-            sequence,
-            attempt: 1,
-            operation: IngestOperation::PutChunks(put),
-        };
-        processor.process(&job).await.expect("indexed");
     }
 }
 

@@ -126,7 +126,7 @@ impl Inner {
     pub(super) fn is_ensured(&self, at: &Placement, schema: &CollectionSchema) -> Result<bool> {
         match self.catalog.standing(at)? {
             Standing::Live => {
-                self.by_name(&at.collection)?.schema.expect(schema)?;
+                self.by_name(&at.collection)?.schema.require(schema)?;
                 Ok(true)
             }
             Standing::Dropped => Err(gone()),
@@ -142,7 +142,7 @@ impl Inner {
             return Ok(());
         }
         match absent_is_none(self.by_name(&at.collection))? {
-            Some(shard) => shard.schema.expect(schema)?,
+            Some(shard) => shard.schema.require(schema)?,
             None => {
                 let folder = self.config.dir.join(COLLECTIONS).join(&at.collection);
                 let shard = Shard::create(&at.collection, &folder, schema, self.config.clone())?;

@@ -22,11 +22,15 @@ pub(super) fn is_own(ip: IpAddr) -> bool {
 /// # Errors
 /// `InvalidField` on `llm.base_url`.
 pub fn check_endpoint(base_url: &str, allow_remote: bool) -> Result<()> {
+    checked(base_url, allow_remote).map(|_| ())
+}
+
+fn checked(base_url: &str, allow_remote: bool) -> Result<Url> {
     let url = parsed(base_url)?;
     let literal = url.host_str().and_then(|host| bare(host).parse().ok());
     match literal {
         Some(ip) if !allow_remote && !is_own(ip) => Err(foreign()),
-        Some(_) | None => Ok(()),
+        Some(_) | None => Ok(url),
     }
 }
 
@@ -35,8 +39,7 @@ pub fn check_endpoint(base_url: &str, allow_remote: bool) -> Result<()> {
 /// # Errors
 /// `InvalidField` on `llm.base_url`.
 pub(super) async fn endpoint(base_url: &str, allow_remote: bool) -> Result<Url> {
-    check_endpoint(base_url, allow_remote)?;
-    let url = parsed(base_url)?;
+    let url = checked(base_url, allow_remote)?;
     if allow_remote {
         return Ok(url);
     }

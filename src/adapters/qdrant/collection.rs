@@ -217,7 +217,7 @@ pub(super) async fn readable(caller: &Caller, name: &str) -> Result<qd::Collecti
 fn compare(config: &qd::CollectionConfig, wanted: &CollectionSchema) -> Result<()> {
     let foreign = || schema::conflict("a collection of this name was not made by this program");
     let stored = schema::decode(&config.metadata).ok_or_else(foreign)?;
-    stored.expect(wanted)?;
+    stored.require(wanted)?;
     let params = config.params.as_ref().ok_or_else(foreign)?;
     // The record agrees; do the vectors, or did somebody change them?
     let vectors = params.vectors_config.as_ref();

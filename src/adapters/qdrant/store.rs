@@ -136,7 +136,7 @@ impl VectorStore for QdrantVectorStore {
     async fn ensure(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
         self.check_open()?;
         if let Some(stored) = standing(&self.marks.of(&at.corpus).await?, at)? {
-            return stored.expect(schema);
+            return stored.require(schema);
         }
         let name = self.name(at);
         collection::ensure(&self.caller, &self.config, &name, schema).await?;

@@ -43,6 +43,14 @@ pub async fn create_bucket(
     if open(connection, tenant).await?.is_some() {
         return Ok(false);
     }
+    create(connection, tenant, replicas).await.map(|_| true)
+}
+
+async fn create(
+    connection: &Connection,
+    tenant: &TenantId,
+    replicas: usize,
+) -> Result<ObjectStore> {
     let config = Config {
         bucket: bucket(tenant),
         description: Some("bodies too large for a message, until their job is done".to_owned()),
@@ -53,9 +61,7 @@ pub async fn create_bucket(
         ..Config::default()
     };
     let created = connection.jetstream.create_object_store(config).await;
-    created
-        .map(|_| true)
-        .map_err(|e| Error::dependency("the bucket for large bodies can't be created", e))
+    created.map_err(|e| Error::dependency("the bucket for large bodies can't be created", e))
 }
 
 /// Puts a body into the tenant's bucket, for a job that names it. Creates the bucket where the caller may.
@@ -74,10 +80,10 @@ pub(super) async fn put(
         );
         Error::new(ErrorKind::NotFound, advice).caused_by(e)
     };
-    create_bucket(connection, tenant, 1)
-        .await
-        .map_err(missing)?;
-    let store = open(connection, tenant).await?.ok_or_else(gone)?;
+    let store = match open(connection, tenant).await? {
+        Some(store) => store,
+        None => create(connection, tenant, 1).await.map_err(missing)?,
+    };
     let name = Uuid::new_v4().simple().to_string();
     let mut reader = body;
     store
