@@ -59,7 +59,7 @@ macro_rules! contract {
 
 contract! {
     creation_is_idempotent schemas_are_compared a_missing_collection_is_told a_dropped_generation_stays_dropped
-    generations_are_switched a_closed_store_refuses
+    generations_are_switched a_prepared_generation_is_not_served a_closed_store_refuses
     points_come_back_whole stale_points_are_left_alone vectors_are_replaced_whole unusable_vectors_write_nothing
     deletes_go_by_sequence documents_are_read_back
     legs_rank_alone a_floor_is_inclusive fusion_follows_the_paper dbsf_fuses ties_are_not_cut bm25_weighs_rare_terms

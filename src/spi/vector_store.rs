@@ -117,12 +117,25 @@ pub trait VectorStore: Send + Sync + fmt::Debug {
     /// The generation and schema of a corpus, from the store itself; `None` when the corpus doesn't exist.
     async fn describe(&self, corpus: &CorpusRef) -> Result<Option<CollectionInfo>>;
 
-    /// Creates the collection of this placement and makes it the corpus' served generation, if need be. Idempotent, also in a race.
+    /// Creates the collection of this placement and makes it the corpus' served generation, if need be, a prepared one too. Idempotent, also in a race.
     ///
     /// # Errors
     /// `SchemaConflict` naming both values when it exists with another schema; `NotFound` when this generation was dropped
     /// (a late caller must not bring it back).
     async fn ensure(&self, at: &Placement, schema: &CollectionSchema) -> Result<()>;
+
+    /// Creates the collection of this placement beside what is served: it can be written and read by its placement, but
+    /// [`describe`](Self::describe) doesn't tell of it until it is served. Idempotent; a served generation stays served.
+    ///
+    /// # Errors
+    /// As [`ensure`](Self::ensure).
+    async fn prepare(&self, at: &Placement, schema: &CollectionSchema) -> Result<()>;
+
+    /// Makes a prepared generation the corpus' served one. Idempotent.
+    ///
+    /// # Errors
+    /// `NotFound` when it was never prepared, or was dropped.
+    async fn serve(&self, at: &Placement) -> Result<()>;
 
     /// Inserts points, or replaces those whose stored sequence is ≤ the point's; others are left alone. Durable when it
     /// returns. A call that is dropped before it returns may still take effect.

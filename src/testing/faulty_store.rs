@@ -110,6 +110,16 @@ impl VectorStore for FaultyStore {
         self.inner.ensure(at, schema).await
     }
 
+    async fn prepare(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
+        self.up()?;
+        self.inner.prepare(at, schema).await
+    }
+
+    async fn serve(&self, at: &Placement) -> Result<()> {
+        self.up()?;
+        self.inner.serve(at).await
+    }
+
     async fn upsert(&self, at: &Placement, points: Vec<Point>) -> Result<()> {
         self.up()?;
         let fault = self.script().faults.pop_front();

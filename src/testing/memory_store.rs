@@ -2,7 +2,7 @@
 //!
 //! It runs the same contract suite as the real ones, so it can't drift. Must not know an adapter.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Alias {
     live: BTreeMap<u32, String>,
+    building: BTreeSet<u32>,
     dropped: u32,
 }
 
@@ -69,6 +70,21 @@ impl State {
 
     fn get(&mut self, at: &Placement) -> Result<&mut Collection> {
         self.find(at).ok_or_else(gone)
+    }
+
+    fn create(&mut self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
+        let alias = self.aliases.get(&at.corpus);
+        let live = alias.is_some_and(|alias| alias.live.contains_key(&at.generation));
+        if !live && alias.is_some_and(|alias| at.generation <= alias.dropped) {
+            return Err(gone());
+        }
+        let fresh = || Collection {
+            schema: schema.clone(),
+            points: BTreeMap::new(),
+        };
+        let name = at.collection.clone();
+        let stored = self.collections.entry(name).or_insert_with(fresh);
+        stored.schema.require(schema)
     }
 }
 
@@ -116,11 +132,11 @@ impl Collection {
 impl VectorStore for MemoryVectorStore {
     async fn describe(&self, corpus: &CorpusRef) -> Result<Option<CollectionInfo>> {
         let state = self.open()?;
-        let newest = state
-            .aliases
-            .get(corpus)
-            .and_then(|alias| alias.live.last_key_value());
-        Ok(newest.and_then(|(generation, name)| {
+        let served = state.aliases.get(corpus).and_then(|alias| {
+            let mut newest_first = alias.live.iter().rev();
+            newest_first.find(|(generation, _)| !alias.building.contains(generation))
+        });
+        Ok(served.and_then(|(generation, name)| {
             let schema = state.collections.get(name)?.schema.clone();
             Some(CollectionInfo {
                 generation: *generation,
@@ -131,22 +147,30 @@ impl VectorStore for MemoryVectorStore {
 
     async fn ensure(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
         let mut state = self.open()?;
-        let alias = state.aliases.get(&at.corpus);
-        let live = alias.is_some_and(|alias| alias.live.contains_key(&at.generation));
-        if !live && alias.is_some_and(|alias| at.generation <= alias.dropped) {
-            return Err(gone());
-        }
-        let fresh = || Collection {
-            schema: schema.clone(),
-            points: BTreeMap::new(),
-        };
-        let stored = state
-            .collections
-            .entry(at.collection.clone())
-            .or_insert_with(fresh);
-        stored.schema.require(schema)?;
+        state.create(at, schema)?;
         let alias = state.aliases.entry(at.corpus.clone()).or_default();
         alias.live.insert(at.generation, at.collection.clone());
+        alias.building.remove(&at.generation);
+        Ok(())
+    }
+
+    async fn prepare(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
+        let mut state = self.open()?;
+        state.create(at, schema)?;
+        let alias = state.aliases.entry(at.corpus.clone()).or_default();
+        let before = alias.live.insert(at.generation, at.collection.clone());
+        if before.is_none() {
+            alias.building.insert(at.generation);
+        }
+        Ok(())
+    }
+
+    async fn serve(&self, at: &Placement) -> Result<()> {
+        let mut state = self.open()?;
+        state.get(at)?;
+        if let Some(alias) = state.aliases.get_mut(&at.corpus) {
+            alias.building.remove(&at.generation);
+        }
         Ok(())
     }
 
@@ -190,6 +214,7 @@ impl VectorStore for MemoryVectorStore {
         }
         let alias = state.aliases.entry(at.corpus.clone()).or_default();
         alias.live.remove(&at.generation);
+        alias.building.remove(&at.generation);
         alias.dropped = alias.dropped.max(at.generation);
         if !at.shared {
             state.collections.remove(&at.collection);

@@ -20,8 +20,11 @@ const SUFFIX: &str = ".json";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Alias {
-    /// Generation to collection; the highest is served.
+    /// Generation to collection; the highest that is not being built is served.
     live: BTreeMap<u32, String>,
+    /// Those of them that are being built.
+    #[serde(default)]
+    building: BTreeSet<u32>,
     /// The highest dropped generation.
     dropped: u32,
     /// Dropped collections that belonged to this corpus alone: their folders may go.
@@ -33,6 +36,8 @@ struct Alias {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     Live,
+    /// Like live, but not served yet.
+    Building,
     Dropped,
     Unknown,
 }
@@ -72,8 +77,11 @@ impl Catalog {
     pub(super) fn served(&self, corpus: &CorpusRef) -> Result<Option<(u32, String)>> {
         let aliases = self.lock();
         let alias = known(&aliases, corpus)?;
-        let newest = alias.and_then(|alias| alias.live.last_key_value());
-        Ok(newest.map(|(generation, collection)| (*generation, collection.clone())))
+        let served = alias.and_then(|alias| {
+            let mut newest_first = alias.live.iter().rev();
+            newest_first.find(|(generation, _)| !alias.building.contains(generation))
+        });
+        Ok(served.map(|(generation, collection)| (*generation, collection.clone())))
     }
 
     /// Whether this generation lives for this tenant.
@@ -81,7 +89,12 @@ impl Catalog {
         let aliases = self.lock();
         let alias = known(&aliases, &at.corpus)?;
         Ok(match alias {
-            Some(alias) if alias.live.get(&at.generation) == Some(&at.collection) => Standing::Live,
+            Some(alias) if alias.live.get(&at.generation) == Some(&at.collection) => {
+                match alias.building.contains(&at.generation) {
+                    true => Standing::Building,
+                    false => Standing::Live,
+                }
+            }
             Some(alias) if at.generation <= alias.dropped => Standing::Dropped,
             Some(_) | None => Standing::Unknown,
         })
@@ -91,6 +104,15 @@ impl Catalog {
     pub(super) fn add(&self, at: &Placement) -> Result<()> {
         self.change(&at.corpus, |alias| {
             alias.live.insert(at.generation, at.collection.clone());
+            alias.building.remove(&at.generation);
+        })
+    }
+
+    /// Makes a generation live that is not served yet. Durable when it returns.
+    pub(super) fn add_building(&self, at: &Placement) -> Result<()> {
+        self.change(&at.corpus, |alias| {
+            alias.live.insert(at.generation, at.collection.clone());
+            alias.building.insert(at.generation);
         })
     }
 
@@ -98,6 +120,7 @@ impl Catalog {
     pub(super) fn bury(&self, at: &Placement) -> Result<()> {
         self.change(&at.corpus, |alias| {
             alias.live.remove(&at.generation);
+            alias.building.remove(&at.generation);
             if !at.shared {
                 alias.buried.insert(at.collection.clone());
             }

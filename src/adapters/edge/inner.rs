@@ -112,7 +112,7 @@ impl Inner {
     /// The shard of a placement that lives for its tenant.
     pub(super) fn shard(&self, at: &Placement) -> Result<Arc<Shard>> {
         match self.catalog.standing(at)? {
-            Standing::Live => self.by_name(&at.collection),
+            Standing::Live | Standing::Building => self.by_name(&at.collection),
             Standing::Dropped | Standing::Unknown => Err(gone()),
         }
     }
@@ -130,7 +130,7 @@ impl Inner {
                 Ok(true)
             }
             Standing::Dropped => Err(gone()),
-            Standing::Unknown => Ok(false),
+            Standing::Building | Standing::Unknown => Ok(false),
         }
     }
 
@@ -141,6 +141,34 @@ impl Inner {
         if self.is_ensured(at, schema)? {
             return Ok(());
         }
+        self.create(at, schema)?;
+        self.catalog.add(at)
+    }
+
+    /// The same beside what is served.
+    pub(super) fn prepare(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_open()?;
+        if self.is_ensured(at, schema)? {
+            return Ok(());
+        }
+        self.create(at, schema)?;
+        self.catalog.add_building(at)
+    }
+
+    /// Serves what was prepared.
+    pub(super) fn serve(&self, at: &Placement) -> Result<()> {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_open()?;
+        match self.catalog.standing(at)? {
+            Standing::Live => Ok(()),
+            Standing::Building => self.catalog.add(at),
+            Standing::Dropped | Standing::Unknown => Err(gone()),
+        }
+    }
+
+    /// The shard and its `ragbus.json`; what is there has to be of this schema.
+    fn create(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
         match absent_is_none(self.by_name(&at.collection))? {
             Some(shard) => shard.schema.require(schema)?,
             None => {
@@ -150,7 +178,7 @@ impl Inner {
                 shards.insert(at.collection.clone(), Arc::new(shard));
             }
         }
-        self.catalog.add(at)
+        Ok(())
     }
 
     /// Writes the tombstone and, unless others share the collection, drops it. Returns the shard whose points of the

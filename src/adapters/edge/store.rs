@@ -121,6 +121,18 @@ impl VectorStore for EdgeVectorStore {
         blocking(move || inner.ensure(&at, &schema)).await
     }
 
+    async fn prepare(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
+        let inner = self.checked()?;
+        let (at, schema) = (at.clone(), schema.clone());
+        blocking(move || inner.prepare(&at, &schema)).await
+    }
+
+    async fn serve(&self, at: &Placement) -> Result<()> {
+        let inner = self.checked()?;
+        let at = at.clone();
+        blocking(move || inner.serve(&at)).await
+    }
+
     async fn upsert(&self, at: &Placement, points: Vec<Point>) -> Result<()> {
         let shard = self.checked()?.shard(at)?;
         check_points(&points, shard.schema.dimension)?;

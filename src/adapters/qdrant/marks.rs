@@ -25,6 +25,7 @@ const CORPUS: &str = "corpus";
 const GENERATION: &str = "generation";
 const COLLECTION: &str = "collection";
 const LIVE: &str = "live";
+const BUILDING: &str = "building";
 
 /// What is known of a generation.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,8 @@ pub(super) struct Mark {
     pub(super) collection: String,
     /// What it was built with; `None` = it was dropped.
     pub(super) live: Option<CollectionSchema>,
+    /// It lives, but is not served yet.
+    pub(super) building: bool,
 }
 
 /// The marks of one installation.
@@ -93,6 +96,19 @@ impl Marks {
         payload.extend(schema::encode(schema));
         let alive = qd::Filter::must([qd::Condition::matches(LIVE, true)]);
         self.put(at, payload, Some(alive)).await
+    }
+
+    /// The same for one that is not served yet. A mark that is there stays as it is.
+    pub(super) async fn add_building(
+        &self,
+        at: &Placement,
+        schema: &CollectionSchema,
+    ) -> Result<()> {
+        let mut payload = encode(at, true);
+        payload.insert(BUILDING.to_owned(), true.into());
+        payload.extend(schema::encode(schema));
+        let built = qd::Filter::must([qd::Condition::matches(BUILDING, true)]);
+        self.put(at, payload, Some(built)).await
     }
 
     /// Marks a placement as dropped, whatever it was.
@@ -198,5 +214,9 @@ fn decode(payload: &Map) -> Result<Mark> {
             .ok_or_else(damaged)?
             .to_owned(),
         live,
+        building: matches!(
+            payload.get(BUILDING).and_then(|value| value.kind.as_ref()),
+            Some(Kind::BoolValue(true))
+        ),
     })
 }

@@ -71,6 +71,17 @@ impl QdrantVectorStore {
         Ok(self.marks.live(at).await?.is_some())
     }
 
+    /// After a mark was set: a drop may have come in between and missed the collection. Others may live in a shared one.
+    async fn still_lives(&self, at: &Placement, name: &str) -> Result<()> {
+        if self.marks.live(at).await?.is_some() {
+            return Ok(());
+        }
+        if !at.shared {
+            collection::delete(&self.caller, name).await?;
+        }
+        Err(gone())
+    }
+
     fn writer<'a>(&'a self, at: &'a Placement, collection: &'a str) -> Writer<'a> {
         Writer {
             caller: &self.caller,
@@ -108,10 +119,13 @@ impl QdrantVectorStore {
     }
 }
 
-fn standing(marks: &[Mark], at: &Placement) -> Result<Option<CollectionSchema>> {
+/// What a placement was built with, and whether that is still going on.
+fn standing(marks: &[Mark], at: &Placement) -> Result<Option<(CollectionSchema, bool)>> {
     let own = |mark: &&Mark| mark.generation == at.generation && mark.collection == at.collection;
-    if let Some(schema) = marks.iter().find(own).and_then(|mark| mark.live.clone()) {
-        return Ok(Some(schema));
+    if let Some(mark) = marks.iter().find(own)
+        && let Some(schema) = &mark.live
+    {
+        return Ok(Some((schema.clone(), mark.building)));
     }
     let dropped = |mark: &Mark| mark.live.is_none() && mark.generation >= at.generation;
     if marks.iter().any(dropped) {
@@ -125,7 +139,8 @@ impl VectorStore for QdrantVectorStore {
     async fn describe(&self, corpus: &CorpusRef) -> Result<Option<CollectionInfo>> {
         self.check_open()?;
         let marks = self.marks.of(corpus).await?;
-        let live = marks.into_iter().filter_map(|mark| {
+        let served = marks.into_iter().filter(|mark| !mark.building);
+        let live = served.filter_map(|mark| {
             let generation = mark.generation;
             mark.live
                 .map(|schema| CollectionInfo { generation, schema })
@@ -135,20 +150,40 @@ impl VectorStore for QdrantVectorStore {
 
     async fn ensure(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
         self.check_open()?;
-        if let Some(stored) = standing(&self.marks.of(&at.corpus).await?, at)? {
-            return stored.require(schema);
+        if let Some((stored, building)) = standing(&self.marks.of(&at.corpus).await?, at)? {
+            stored.require(schema)?;
+            return if building {
+                self.serve(at).await
+            } else {
+                Ok(())
+            };
         }
         let name = self.name(at);
         collection::ensure(&self.caller, &self.config, &name, schema).await?;
         self.marks.add(at, schema).await?;
-        if self.marks.live(at).await?.is_some() {
-            return Ok(());
+        self.still_lives(at, &name).await
+    }
+
+    async fn prepare(&self, at: &Placement, schema: &CollectionSchema) -> Result<()> {
+        self.check_open()?;
+        if let Some((stored, _)) = standing(&self.marks.of(&at.corpus).await?, at)? {
+            return stored.require(schema);
         }
-        // A drop came in between and may have missed the collection. Others may live in a shared one.
-        if !at.shared {
-            collection::delete(&self.caller, &name).await?;
+        let name = self.name(at);
+        collection::ensure(&self.caller, &self.config, &name, schema).await?;
+        self.marks.add_building(at, schema).await?;
+        self.still_lives(at, &name).await
+    }
+
+    async fn serve(&self, at: &Placement) -> Result<()> {
+        self.check_open()?;
+        let (schema, building) =
+            standing(&self.marks.of(&at.corpus).await?, at)?.ok_or_else(gone)?;
+        if building {
+            self.marks.add(at, &schema).await?;
+            self.still_lives(at, &self.name(at)).await?;
         }
-        Err(gone())
+        Ok(())
     }
 
     async fn upsert(&self, at: &Placement, points: Vec<Point>) -> Result<()> {

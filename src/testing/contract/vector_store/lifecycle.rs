@@ -210,6 +210,59 @@ pub async fn generations_are_switched(store: Arc<dyn VectorStore>) {
     }
 }
 
+/// A prepared generation is written beside the served one and seen by nobody until it is served, once and for good.
+pub async fn a_prepared_generation_is_not_served(store: Arc<dyn VectorStore>) {
+    for first in desks(&store).await {
+        let second = first.generation(2);
+        let served = || async {
+            let info = store.describe(&first.at.corpus).await.expect("described");
+            info.expect("exists").generation
+        };
+        first.upsert(vec![first.point("d", 0, 1)]).await;
+        let error = store.serve(&second.at).await.expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "never prepared");
+        for _ in 0..2 {
+            store.prepare(&second.at, &schema()).await.expect("fine");
+        }
+        let other = CollectionSchema {
+            dense_model: "dense-b".into(),
+            ..schema()
+        };
+        let error = store.prepare(&second.at, &other).await;
+        assert_eq!(
+            error.expect_err("refused").kind(),
+            ErrorKind::SchemaConflict
+        );
+        second.upsert(vec![second.point("d", 0, 2)]).await;
+        assert_eq!((served().await, second.count().await), (1, 1));
+        for _ in 0..2 {
+            store.serve(&second.at).await.expect("served");
+            assert_eq!(served().await, 2);
+        }
+        store.prepare(&second.at, &schema()).await.expect("fine");
+        assert_eq!(served().await, 2, "what is served stays served");
+        store.drop_generation(&first.at).await.expect("dropped");
+        assert_eq!((served().await, second.count().await), (2, 1));
+        let third = first.generation(3);
+        store.prepare(&third.at, &schema()).await.expect("prepared");
+        store.ensure(&third.at, &schema()).await.expect("ensured");
+        assert_eq!(served().await, 3, "ensuring serves");
+        let fourth = first.generation(4);
+        store
+            .prepare(&fourth.at, &schema())
+            .await
+            .expect("prepared");
+        store.drop_generation(&fourth.at).await.expect("dropped");
+        for error in [
+            store.serve(&fourth.at).await,
+            store.prepare(&fourth.at, &schema()).await,
+        ] {
+            assert_eq!(error.expect_err("refused").kind(), ErrorKind::NotFound);
+        }
+        assert_eq!(served().await, 3);
+    }
+}
+
 /// `close` may be called twice; afterwards everything is refused. Takes a store of its own.
 pub async fn a_closed_store_refuses(store: Arc<dyn VectorStore>) {
     let desk = desks(&store).await.remove(0);
@@ -227,6 +280,8 @@ pub async fn a_closed_store_refuses(store: Arc<dyn VectorStore>) {
     assert!(store.health().await.is_err());
     assert!(store.describe(&desk.at.corpus).await.is_err());
     assert!(store.ensure(&desk.at, &schema()).await.is_err());
+    assert!(store.prepare(&desk.at, &schema()).await.is_err());
+    assert!(store.serve(&desk.at).await.is_err());
     assert!(store.upsert(&desk.at, vec![point]).await.is_err());
     assert!(store.delete_below(&desk.at, &document, 9).await.is_err());
     assert!(store.drop_generation(&desk.at).await.is_err());

@@ -16,7 +16,8 @@ pub use filters::{
 pub use fixture::{Desk, SplitMix, desks, put, schema};
 pub use lifecycle::{
     a_closed_store_refuses, a_dropped_generation_stays_dropped, a_missing_collection_is_told,
-    creation_is_idempotent, generations_are_switched, schemas_are_compared,
+    a_prepared_generation_is_not_served, creation_is_idempotent, generations_are_switched,
+    schemas_are_compared,
 };
 pub use queries::{
     a_floor_is_inclusive, bm25_weighs_rare_terms, dbsf_fuses, fusion_follows_the_paper,
