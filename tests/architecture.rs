@@ -26,6 +26,7 @@ const SQL: &[&str] = &[
     "adapters::registry_rules",
     "adapters::registry_rows",
     "adapters::registry_statements",
+    "adapters::rebuild_statements",
     "adapters::result_json",
 ];
 
@@ -171,6 +172,11 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "adapters/registry_rows.rs",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/rebuild_statements.rs",
         crates: &["sqlx", "serde_json"],
         modules: SQL,
     },
@@ -415,7 +421,11 @@ fn singular_places_stay_singular() {
         ),
         (
             "TenantId::stored",
-            &["adapters/registry_statements.rs", "model/ids.rs"],
+            &[
+                "adapters/rebuild_statements.rs",
+                "adapters/registry_statements.rs",
+                "model/ids.rs",
+            ],
         ),
         // Only one place decides what becomes of a failed job.
         // What is parked has not failed: its turn comes later.

@@ -20,8 +20,7 @@ use ragbus::model::{
     Metadata, PutChunks, TenantId,
 };
 use ragbus::tenancy::TenancyStrategy;
-use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{HashLexicalEncoder, MemoryBlobStore};
+use ragbus::testing::{MemoryBlobStore, hash_models};
 
 const WORKERS: u64 = 20;
 
@@ -37,10 +36,7 @@ async fn processor(
     let processor = IngestProcessor::new(IngestParts {
         registry: Arc::clone(&registry) as _,
         store: Arc::clone(&store) as _,
-        dense: Arc::new(HashDenseEncoder::new("dense-hash", 16, 256)),
-        sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
-        lexical: Arc::new(HashLexicalEncoder),
-        tokens: Arc::new(WordCounter),
+        models: hash_models(16),
         parser: Arc::new(TextParser),
         blobs: Arc::new(MemoryBlobStore::default()),
         tenancy,

@@ -10,8 +10,7 @@ use ragbus::model::{
 };
 use ragbus::spi::VectorStore;
 use ragbus::tenancy::{Placement, TenancyStrategy};
-use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{MemoryBlobStore, MemoryRegistry, MemoryVectorStore, hash_models};
 
 const TENANCY: TenancyStrategy = TenancyStrategy::Shared;
 
@@ -29,10 +28,7 @@ fn desk() -> Desk {
     let processor = IngestProcessor::new(IngestParts {
         registry: Arc::clone(&registry) as _,
         store: Arc::clone(&store) as _,
-        dense: Arc::new(HashDenseEncoder::new("dense-hash", 16, 256)),
-        sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
-        lexical: Arc::new(HashLexicalEncoder),
-        tokens: Arc::new(WordCounter),
+        models: hash_models(16),
         parser: Arc::new(TextParser),
         blobs: Arc::new(MemoryBlobStore::default()),
         tenancy: TENANCY,

@@ -10,11 +10,11 @@ use ragbus::model::{
     IngestStatus, JobId, LimitBook, Metadata, MetadataValue, PutBody, PutDocument, TenantId,
     TenantLimits,
 };
-use ragbus::spi::{DenseEncoder, DocumentRegistry, SparseEncoder, VectorStore};
+use ragbus::spi::{DenseEncoder, DocumentRegistry, ModelSets, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
-use ragbus::testing::encoders::{FaultyEncoder, HashDenseEncoder, HashSparseEncoder, WordCounter};
+use ragbus::testing::encoders::{FaultyEncoder, HashDenseEncoder};
 use ragbus::testing::{
-    FaultyStore, HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore, WriteFault,
+    FaultyStore, MemoryBlobStore, MemoryRegistry, MemoryVectorStore, WriteFault, hash_set_over,
 };
 
 struct Desk {
@@ -29,15 +29,11 @@ fn desk() -> Desk {
     let registry = Arc::new(MemoryRegistry::new());
     let store = FaultyStore::new(Arc::new(MemoryVectorStore::new()));
     let dense: Arc<dyn DenseEncoder> = Arc::new(HashDenseEncoder::new("dense-hash", 16, 256));
-    let sparse: Arc<dyn SparseEncoder> = Arc::new(HashSparseEncoder::new("sparse-hash", 256));
     let dense = Arc::new(FaultyEncoder::new(dense, []));
     let processor = IngestProcessor::new(IngestParts {
         registry: Arc::clone(&registry) as Arc<dyn DocumentRegistry>,
         store: Arc::new(store.clone()),
-        dense: Arc::clone(&dense) as Arc<dyn DenseEncoder>,
-        sparse,
-        lexical: Arc::new(HashLexicalEncoder),
-        tokens: Arc::new(WordCounter),
+        models: ModelSets::of(hash_set_over(Arc::clone(&dense) as _)),
         parser: Arc::new(TextParser),
         blobs: Arc::new(MemoryBlobStore::default()),
         tenancy: TenancyStrategy::Separate,

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use postgres_server::PostgresServer;
 use ragbus::adapters::postgres::PostgresRegistry;
 use ragbus::adapters::sqlite::SqliteRegistry;
-use ragbus::spi::DocumentRegistry;
+use ragbus::spi::{DocumentRegistry, RebuildRegistry};
 use ragbus::testing::MemoryRegistry;
+use ragbus::testing::contract::rebuilds as contract;
 
-async fn sqlite() -> (Arc<dyn DocumentRegistry>, tempfile::TempDir) {
+async fn sqlite() -> (Arc<SqliteRegistry>, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("a folder");
     let registry = SqliteRegistry::open(&dir.path().join("r.db"))
         .await
@@ -19,7 +20,7 @@ async fn sqlite() -> (Arc<dyn DocumentRegistry>, tempfile::TempDir) {
     (Arc::new(registry), dir)
 }
 
-async fn postgres() -> (Arc<dyn DocumentRegistry>, PostgresServer) {
+async fn postgres() -> (Arc<PostgresRegistry>, PostgresServer) {
     let server = PostgresServer::start();
     let registry = PostgresRegistry::open(&server.url(), 8)
         .await
@@ -51,6 +52,45 @@ macro_rules! contract {
             })*
         }
     };
+}
+
+/// The same registry by both its ports.
+macro_rules! rebuilds {
+    ($($case:ident)*) => {
+        mod rebuilds_in_memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let registry = std::sync::Arc::new(super::MemoryRegistry::new());
+                super::contract::$case(super::both(&registry)).await;
+            })*
+        }
+        mod rebuilds_in_sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let (registry, _keep) = super::sqlite().await;
+                super::contract::$case(super::both(&registry)).await;
+            })*
+        }
+        mod rebuilds_in_postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let (registry, _keep) = super::postgres().await;
+                super::contract::$case(super::both(&registry)).await;
+            })*
+        }
+    };
+}
+
+fn both<R: DocumentRegistry + RebuildRegistry + 'static>(registry: &Arc<R>) -> contract::Both {
+    contract::Both {
+        documents: registry.clone(),
+        rebuilds: registry.clone(),
+    }
+}
+
+rebuilds! {
+    a_rebuild_is_begun_once only_copies_of_what_is_served_are_switched_to jobs_notice_a_switch
+    a_rebuild_is_one_workers a_corpus_deletion_ends_the_rebuild
 }
 
 contract! {

@@ -15,15 +15,14 @@ use ragbus::model::{
     RetrievalRequest, RetrievedChunk, ScoreKind, TenantId,
 };
 use ragbus::retrieval::{
-    HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline, StageFactories,
+    HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline, StageFactories,
 };
-use ragbus::spi::{FusionMethod, RequestContext, Retriever, VectorStore};
+use ragbus::spi::{FusionMethod, ModelSets, RequestContext, Retriever, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
-use ragbus::testing::encoders::{
-    Fault, FaultyEncoder, HashDenseEncoder, HashSparseEncoder, WordCounter,
-};
+use ragbus::testing::encoders::{Fault, FaultyEncoder, HashDenseEncoder};
 use ragbus::testing::{
-    HashLexicalEncoder, InMemoryRetriever, MemoryBlobStore, MemoryRegistry, MemoryVectorStore,
+    InMemoryRetriever, MemoryBlobStore, MemoryRegistry, MemoryVectorStore, hash_models, hash_set,
+    hash_set_over,
 };
 
 struct Desk {
@@ -44,10 +43,7 @@ fn desk(store: Arc<dyn VectorStore>, dir: Option<tempfile::TempDir>) -> Desk {
     let processor = IngestProcessor::new(IngestParts {
         registry: Arc::new(MemoryRegistry::new()),
         store: Arc::clone(&store),
-        dense: Arc::new(HashDenseEncoder::new("dense-hash", 64, 256)),
-        sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
-        lexical: Arc::new(HashLexicalEncoder),
-        tokens: Arc::new(WordCounter),
+        models: hash_models(64),
         parser: Arc::new(TextParser),
         blobs: Arc::new(MemoryBlobStore::default()),
         tenancy: TenancyStrategy::Separate,
@@ -77,13 +73,8 @@ async fn fill(desk: &Desk) {
 fn parts(desk: &Desk, legs: &[Leg]) -> HybridParts {
     HybridParts {
         store: Arc::clone(&desk.store),
-        encoders: QueryEncoders {
-            dense: Arc::new(HashDenseEncoder::new("dense-hash", 64, 256)),
-            sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
-            lexical: Arc::new(HashLexicalEncoder),
-        },
+        models: hash_models(64),
         tenancy: TenancyStrategy::Separate,
-        schema: desk.processor.schema().clone(),
         config: HybridConfig {
             legs: legs.to_vec(),
             depth: 100,
@@ -284,7 +275,7 @@ async fn another_model_is_a_conflict_with_both_names() {
     for desk in desks() {
         fill(&desk).await;
         let mut parts = parts(&desk, &[Leg::Dense]);
-        parts.schema.dense_model = "dense-other".into();
+        parts.models = ModelSets::of(hash_set("dense-other", 64));
         let error = HybridRetriever::new(parts)
             .retrieve(&request(&desk, 5), &in_time())
             .await
@@ -302,7 +293,7 @@ async fn a_slow_model_ends_in_a_timeout_in_time() {
         Arc::new(HashDenseEncoder::new("dense-hash", 64, 256));
     let slow = Arc::new(FaultyEncoder::new(inner, [Fault::Hold]));
     let mut parts = parts(&desk, &[Leg::Dense]);
-    parts.encoders.dense = slow;
+    parts.models = ModelSets::of(hash_set_over(slow));
     let started = Instant::now();
     let context = RequestContext::until(started + Duration::from_millis(100));
     let error = HybridRetriever::new(parts)

@@ -23,6 +23,8 @@ pub mod postgres;
 #[cfg(feature = "qdrant")]
 pub mod qdrant;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod rebuild_statements;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod registry_rows;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod registry_rules;

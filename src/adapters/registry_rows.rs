@@ -24,17 +24,25 @@ macro_rules! registry_rows {
             Ok(micros.map(Timestamp::from_micros))
         }
 
-        fn corpus_entry(row: &$row) -> Result<CorpusEntry> {
+        fn models(row: &$row) -> Result<ModelPair> {
             let models: serde_json::Value = serde_json::from_str(&text(row, "models")?)
                 .map_err(|e| damaged("model ids that can't be read", e))?;
             let model = |name: &str| models[name].as_str().unwrap_or_default().to_owned();
+            Ok(ModelPair {
+                dense: model("dense"),
+                sparse: model("sparse"),
+            })
+        }
+
+        fn corpus_entry(row: &$row) -> Result<CorpusEntry> {
+            let models = models(row)?;
             Ok(CorpusEntry {
                 corpus: stored_corpus(&text(row, "corpus")?)?,
                 documents: unsigned(row, "documents")?,
                 chunks: unsigned(row, "chunks")?,
                 generation: small(row, "generation")?,
-                dense_model: model("dense"),
-                sparse_model: model("sparse"),
+                dense_model: models.dense,
+                sparse_model: models.sparse,
             })
         }
 

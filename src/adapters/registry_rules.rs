@@ -8,9 +8,9 @@ use crate::adapters::result_json;
 use crate::error::{Error, Result};
 use crate::model::{
     CorpusName, CorpusRef, Decision, DocumentId, DocumentRow, Finish, Hashes, IngestResult,
-    IngestStatus, Written, begin_delete, begin_put, fence_document, finish_put,
+    IngestStatus, ModelPair, Written, begin_delete, begin_put, fence_document, finish_put,
 };
-use crate::spi::{Begun, Fenced, Finished};
+use crate::spi::{Begun, Buried, Fenced, Finished};
 
 /// A corpus' row.
 #[derive(Debug, Clone)]
@@ -19,6 +19,10 @@ pub(super) struct CorpusRow {
     pub(super) fence: u64,
     /// Whether a put has written into the generation.
     pub(super) active: bool,
+    /// What the generation is built with, when it is active.
+    pub(super) models: ModelPair,
+    /// Whether the store may still serve an older generation.
+    pub(super) unserved: bool,
     /// The stored result of the deletion at the fence.
     pub(super) result: Option<String>,
 }
@@ -54,15 +58,16 @@ pub(super) trait RegistryTransaction: Send {
         row: &DocumentRow,
     ) -> Result<()>;
     /// A put is about to write: the corpus exists from now on, built with these models. Needs the exclusive lock.
-    async fn activate(&mut self, corpus: &CorpusRef, models: &str) -> Result<()>;
+    async fn activate(&mut self, corpus: &CorpusRef, models: &ModelPair) -> Result<()>;
     /// The chunks that a deletion of the corpus at `sequence` removes.
     async fn chunks_below(&mut self, corpus: &CorpusRef, sequence: u64) -> Result<u32>;
     /// Sets the fence to the result's sequence, and stores the result. Needs the exclusive lock.
     async fn set_fence(&mut self, corpus: &CorpusRef, result: &IngestResult) -> Result<()>;
     /// Whether anything newer than the deletion, or anything alive, is in the corpus.
     async fn in_use(&mut self, corpus: &CorpusRef, sequence: u64) -> Result<bool>;
-    /// Raises the generation; the corpus is absent until a put writes again. Needs the exclusive lock.
-    async fn raise_generation(&mut self, corpus: &CorpusRef) -> Result<()>;
+    /// Raises the generation above every one that was ever begun, forgets a rebuild, and returns the new generation; the
+    /// corpus is absent until a put writes again. Needs the exclusive lock.
+    async fn raise_generation(&mut self, corpus: &CorpusRef) -> Result<u32>;
     /// Durable when it returns.
     async fn commit(self: Box<Self>) -> Result<()>;
 }
@@ -101,6 +106,19 @@ pub(super) const HIGHEST_SEQUENCE: &str = "SELECT COALESCE(MAX(n), 0) AS highest
     (SELECT MAX(sequence) AS n FROM documents UNION ALL SELECT MAX(claimed) FROM documents \
     UNION ALL SELECT MAX(fence) FROM corpora) AS all_of_them";
 
+/// Above every generation that was ever begun: a rebuild may have prepared one, dropped or not.
+pub(super) const RAISE_GENERATION: &str = "UPDATE corpora SET state = 'absent', unserved = 0, generation = 1 + \
+    COALESCE((SELECT r.generation FROM rebuilds r WHERE r.tenant = $1 AND r.corpus = $2 \
+    AND r.generation > corpora.generation), generation) WHERE tenant = $1 AND corpus = $2 RETURNING generation";
+pub(super) const FORGET_REBUILT: &str =
+    "DELETE FROM rebuilt_documents WHERE tenant = $1 AND corpus = $2";
+pub(super) const FORGET_REBUILD: &str = "DELETE FROM rebuilds WHERE tenant = $1 AND corpus = $2";
+
+/// Model ids as they are stored.
+pub(super) fn models_json(models: &ModelPair) -> String {
+    serde_json::json!({ "dense": models.dense, "sparse": models.sparse }).to_string()
+}
+
 /// Sequences are JetStream's: they stay far below 2⁶³.
 pub(super) fn to_sql(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
@@ -130,7 +148,7 @@ pub(super) async fn put_begun(
     corpus: &CorpusRef,
     document: &DocumentId,
     hashes: &Hashes,
-    (dense, sparse): (&str, &str),
+    models: &ModelPair,
     template: &IngestResult,
 ) -> Result<Begun> {
     let mut lock = Lock::Shared;
@@ -145,8 +163,7 @@ pub(super) async fn put_begun(
                 lock = Lock::Exclusive;
                 continue;
             }
-            let models = serde_json::json!({ "dense": dense, "sparse": sparse }).to_string();
-            transaction.activate(corpus, &models).await?;
+            transaction.activate(corpus, models).await?;
         }
         transaction.save(corpus, document, &row).await?;
         transaction.commit().await?;
@@ -154,6 +171,12 @@ pub(super) async fn put_begun(
             decision,
             live: row.live,
             generation: found.generation,
+            models: if found.active {
+                found.models
+            } else {
+                models.clone()
+            },
+            unserved: found.unserved,
         });
     }
 }
@@ -174,6 +197,8 @@ pub(super) async fn delete_begun(
         decision,
         live: row.live,
         generation: found.generation,
+        models: found.models,
+        unserved: found.unserved,
     })
 }
 
@@ -226,7 +251,7 @@ pub(super) async fn document_fenced(
     corpus: &CorpusRef,
     document: &DocumentId,
     sequence: u64,
-) -> Result<Option<(u64, u32)>> {
+) -> Result<Option<Buried>> {
     let mut transaction = database.begin().await?;
     let found = transaction.corpus(corpus, Lock::Shared).await?;
     let mut row = transaction.document(corpus, document).await?;
@@ -235,7 +260,11 @@ pub(super) async fn document_fenced(
         transaction.save(corpus, document, &row).await?;
     }
     transaction.commit().await?;
-    Ok(clean_up.then_some((row.live, found.generation)))
+    Ok(clean_up.then_some(Buried {
+        live: row.live,
+        generation: found.generation,
+        unserved: found.unserved,
+    }))
 }
 
 pub(super) async fn generation_retired(
@@ -246,14 +275,12 @@ pub(super) async fn generation_retired(
     let mut transaction = database.begin().await?;
     let row = transaction.corpus(corpus, Lock::Exclusive).await?;
     let used = transaction.in_use(corpus, sequence).await?;
-    let raise = row.active && !used;
-    if raise {
-        transaction.raise_generation(corpus).await?;
+    let mut generation = row.generation;
+    if row.active && !used {
+        generation = transaction.raise_generation(corpus).await?;
     }
     transaction.commit().await?;
-    if raise {
-        return Ok(Some(row.generation));
-    }
-    // A crash may have come between an earlier raise and the drop: what is below can always go.
-    Ok(row.generation.checked_sub(1).filter(|below| *below > 0))
+    // Also when it wasn't raised now: a crash may have come between an earlier raise and the drop, and what is below can
+    // always go.
+    Ok(generation.checked_sub(1).filter(|below| *below > 0))
 }

@@ -20,9 +20,10 @@ macro_rules! sql_registry {
         use crate::adapters::result_json;
         use crate::error::{Error, Result};
         use crate::model::{
-            CorpusRef, DocumentId, DocumentRow, Hashes, IngestResult, TenantId, Timestamp, Written,
+            CorpusRef, DocumentId, DocumentRow, Hashes, IngestResult, ModelPair, TenantId, Timestamp,
+            Written,
         };
-        use crate::spi::{Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished};
+        use crate::spi::{Begun, Buried, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished};
 
         registry_rows!($row);
 
@@ -45,11 +46,11 @@ macro_rules! sql_registry {
             ) -> Result<Option<CorpusRow>> {
                 let sql = match lock {
                     Lock::Shared => concat!(
-                        "SELECT generation, fence, state, result FROM corpora WHERE tenant = $1 AND corpus = $2",
+                        "SELECT generation, fence, state, models, unserved, result FROM corpora WHERE tenant = $1 AND corpus = $2",
                         $shared
                     ),
                     Lock::Exclusive => concat!(
-                        "SELECT generation, fence, state, result FROM corpora WHERE tenant = $1 AND corpus = $2",
+                        "SELECT generation, fence, state, models, unserved, result FROM corpora WHERE tenant = $1 AND corpus = $2",
                         $exclusive
                     ),
                 };
@@ -64,6 +65,8 @@ macro_rules! sql_registry {
                         generation: small(&row, "generation")?,
                         fence: unsigned(&row, "fence")?,
                         active: text(&row, "state")? == "active",
+                        models: models(&row)?,
+                        unserved: unsigned(&row, "unserved")? != 0,
                         result: row.try_get("result").map_err(sql_failed)?,
                     })
                 };
@@ -152,13 +155,13 @@ macro_rules! sql_registry {
                 .map_err(sql_failed)
             }
 
-            async fn activate(&mut self, corpus: &CorpusRef, models: &str) -> Result<()> {
+            async fn activate(&mut self, corpus: &CorpusRef, models: &ModelPair) -> Result<()> {
                 sqlx::query(
                     "UPDATE corpora SET state = 'active', models = $3 WHERE tenant = $1 AND corpus = $2",
                 )
                 .bind(corpus.tenant.as_str())
                 .bind(corpus.corpus.as_str())
-                .bind(models)
+                .bind(rules::models_json(models))
                 .execute(&mut *self.0)
                 .await
                 .map(|_| ())
@@ -207,16 +210,22 @@ macro_rules! sql_registry {
                 Ok(row.is_some())
             }
 
-            async fn raise_generation(&mut self, corpus: &CorpusRef) -> Result<()> {
-                sqlx::query(
-                    "UPDATE corpora SET generation = generation + 1, state = 'absent' WHERE tenant = $1 AND corpus = $2",
-                )
-                .bind(corpus.tenant.as_str())
-                .bind(corpus.corpus.as_str())
-                .execute(&mut *self.0)
-                .await
-                .map(|_| ())
-                .map_err(sql_failed)
+            async fn raise_generation(&mut self, corpus: &CorpusRef) -> Result<u32> {
+                let row = sqlx::query(rules::RAISE_GENERATION)
+                    .bind(corpus.tenant.as_str())
+                    .bind(corpus.corpus.as_str())
+                    .fetch_one(&mut *self.0)
+                    .await
+                    .map_err(sql_failed)?;
+                for table in [rules::FORGET_REBUILT, rules::FORGET_REBUILD] {
+                    sqlx::query(table)
+                        .bind(corpus.tenant.as_str())
+                        .bind(corpus.corpus.as_str())
+                        .execute(&mut *self.0)
+                        .await
+                        .map_err(sql_failed)?;
+                }
+                small(&row, "generation")
             }
 
             async fn commit(self: Box<Self>) -> Result<()> {
@@ -226,12 +235,24 @@ macro_rules! sql_registry {
 
         #[async_trait]
         impl DocumentRegistry for $registry {
+            async fn corpus_models(&self, corpus: &CorpusRef) -> Result<Option<ModelPair>> {
+                let row = sqlx::query(
+                    "SELECT models FROM corpora WHERE tenant = $1 AND corpus = $2 AND state = 'active'",
+                )
+                .bind(corpus.tenant.as_str())
+                .bind(corpus.corpus.as_str())
+                .fetch_optional(&self.readers)
+                .await
+                .map_err(sql_failed)?;
+                row.as_ref().map(models).transpose()
+            }
+
             async fn begin_put(
                 &self,
                 corpus: &CorpusRef,
                 document: &DocumentId,
                 hashes: &Hashes,
-                models: (&str, &str),
+                models: &ModelPair,
                 template: &IngestResult,
             ) -> Result<Begun> {
                 rules::put_begun(self, corpus, document, hashes, models, template).await
@@ -291,7 +312,7 @@ macro_rules! sql_registry {
                 corpus: &CorpusRef,
                 document: &DocumentId,
                 sequence: u64,
-            ) -> Result<Option<(u64, u32)>> {
+            ) -> Result<Option<Buried>> {
                 rules::document_fenced(self, corpus, document, sequence).await
             }
 

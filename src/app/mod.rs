@@ -2,6 +2,7 @@
 //! worker.
 
 mod limits;
+mod models;
 mod stages;
 mod storage;
 
@@ -15,18 +16,16 @@ use uuid::Uuid;
 use crate::adapters::edge::EdgeVectorStore;
 use crate::adapters::lexical::Bm25Encoder;
 use crate::adapters::llm::{ChatConfig, ChatGenerator, check_endpoint};
-use crate::adapters::onnx::{InferenceConfig, InferencePool, ModelFolder, OnnxRuntime};
+use crate::adapters::onnx::InferencePool;
 use crate::adapters::parse::TextParser;
 use crate::config::{Config, RoleName, TenancyKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
 use crate::model::{ModelIds, TenantId};
-use crate::retrieval::{
-    HybridConfig, HybridParts, HybridRetriever, QueryEncoders, RetrievalPipeline,
-};
+use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
-    CrossEncoder, DocumentRegistry, LexicalEncoder, Retriever, StepObserver, TextGenerator,
-    VectorStore,
+    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, Retriever,
+    StepObserver, TextGenerator, VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
@@ -35,6 +34,7 @@ use crate::transport::nats::{
 };
 use crate::wire::RetrieveRules;
 use crate::worker::{Role, WorkerParts, serve};
+pub use models::load_models;
 use stages::StageParts;
 pub use storage::{lock_data, uses_data_folder};
 
@@ -47,45 +47,6 @@ const STATS_EVERY: Duration = Duration::from_secs(10);
 /// A fresh name for a worker.
 pub fn worker_name() -> String {
     format!("ragbus-{}", &Uuid::new_v4().simple().to_string()[..12])
-}
-
-/// The models, loaded. Blocking: sessions are created one after the other.
-///
-/// # Errors
-/// `InvalidField` on `onnx.library` or `models.dir`, with what to do.
-pub fn load_models(config: &Config) -> Result<InferencePool> {
-    let runtime = OnnxRuntime::load(&config.onnx.library)?;
-    let threads = Some(config.inference.threads).filter(|threads| *threads > 0);
-    let models = &config.models;
-    let mut folders = vec![
-        model(config, "models.dense", &models.dense, "dense")?,
-        model(config, "models.sparse", &models.sparse, "sparse")?,
-    ];
-    if !models.cross_encoder.is_empty() {
-        let id = &models.cross_encoder;
-        folders.push(model(config, "models.cross_encoder", id, "cross-encoder")?);
-    }
-    InferencePool::start(
-        &runtime,
-        &InferenceConfig {
-            threads,
-            ..InferenceConfig::default()
-        },
-        folders,
-    )
-}
-
-/// A model that does what its key wants.
-fn model(config: &Config, key: &str, id: &str, task: &str) -> Result<ModelFolder> {
-    let folder = ModelFolder::open(&config.models.dir, id)?;
-    let does = folder.task().name();
-    if does == task {
-        return Ok(folder);
-    }
-    Err(Error::invalid_field(
-        key,
-        format!("names {id}, which is a {does} model, not a {task} one"),
-    ))
 }
 
 /// Checks of a configuration that need the parts themselves, but no file and no network.
@@ -137,7 +98,8 @@ struct Opened {
     /// The same, when it is the embedded one.
     edge: Option<Arc<EdgeVectorStore>>,
     registry: Arc<dyn DocumentRegistry>,
-    lexical: Arc<dyn LexicalEncoder>,
+    rebuilds: Arc<dyn RebuildRegistry>,
+    models: ModelSets,
     stages: StageParts,
 }
 
@@ -165,21 +127,23 @@ fn cross_encoder(config: &Config, pool: &InferencePool) -> Result<Option<Arc<dyn
 }
 
 async fn open(config: &Config) -> Result<Opened> {
-    let lexical = Arc::new(Bm25Encoder::new(&config.retrieval.languages)?);
+    let lexical: Arc<dyn LexicalEncoder> = Arc::new(Bm25Encoder::new(&config.retrieval.languages)?);
     let generator = generator(config).await?;
     let configured = config.clone();
     let pool = tokio::task::spawn_blocking(move || load_models(&configured))
         .await
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let cross_encoder = cross_encoder(config, &pool)?;
-    let registry = storage::registry(config).await?;
+    let models = models::sets(config, &pool, &lexical)?;
+    let (registry, rebuilds) = storage::registry(config).await?;
     let (store, edge) = storage::store(config).await?;
     Ok(Opened {
         pool: Arc::new(pool),
         store,
         edge,
         registry,
-        lexical,
+        rebuilds,
+        models,
         stages: StageParts {
             cross_encoder,
             generator,
@@ -203,10 +167,7 @@ fn processor(
     Ok(IngestProcessor::new(IngestParts {
         registry: Arc::clone(&opened.registry),
         store: Arc::clone(&opened.store),
-        dense: opened.pool.dense(&config.models.dense)?,
-        sparse: opened.pool.sparse(&config.models.sparse)?,
-        lexical: Arc::clone(&opened.lexical),
-        tokens: opened.pool.token_counter(&config.models.dense)?,
+        models: opened.models.clone(),
         parser: Arc::new(TextParser),
         blobs: Arc::new(NatsBlobStore::new(connection.clone())),
         tenancy: tenancy(config),
@@ -214,20 +175,11 @@ fn processor(
     }))
 }
 
-fn retrieval(
-    config: &Config,
-    opened: &Opened,
-    processor: &IngestProcessor,
-) -> Result<(RetrievalPipeline, RetrieveRules)> {
+fn retrieval(config: &Config, opened: &Opened) -> Result<(RetrievalPipeline, RetrieveRules)> {
     let hybrid = HybridRetriever::new(HybridParts {
         store: Arc::clone(&opened.store),
-        encoders: QueryEncoders {
-            dense: opened.pool.dense(&config.models.dense)?,
-            sparse: opened.pool.sparse(&config.models.sparse)?,
-            lexical: Arc::clone(&opened.lexical),
-        },
+        models: opened.models.clone(),
         tenancy: tenancy(config),
-        schema: processor.schema().clone(),
         config: HybridConfig {
             legs: stages::legs(config),
             depth: config.retrieval.depth,
@@ -248,7 +200,7 @@ fn parts(
     let limits = Arc::new(limits::book(config));
     let processor = processor(config, opened, &connection, observer())?;
     let processor = Arc::new(processor.limited(Arc::clone(&limits)));
-    let (pipeline, rules) = retrieval(config, opened, &processor)?;
+    let (pipeline, rules) = retrieval(config, opened)?;
     tracing::info!(
         stages = pipeline.describe(),
         threads = opened.pool.stats().threads,
@@ -260,6 +212,8 @@ fn parts(
         worker,
         connection,
         registry: Arc::clone(&opened.registry),
+        rebuilds: Arc::clone(&opened.rebuilds),
+        sets: opened.models.clone(),
         store: Arc::clone(&opened.store),
         processor,
         retriever: Arc::new(pipeline),

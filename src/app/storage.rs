@@ -11,7 +11,7 @@ use crate::adapters::qdrant::{HnswOptions, QdrantConfig, QdrantVectorStore, Quan
 use crate::adapters::sqlite::SqliteRegistry;
 use crate::config::{Config, QdrantSection, QuantizationKind, StoreKind};
 use crate::error::{Error, Result};
-use crate::spi::{DocumentRegistry, VectorStore};
+use crate::spi::{DocumentRegistry, RebuildRegistry, VectorStore};
 
 /// Holds the data folder for this process; released when dropped, or killed.
 #[derive(Debug)]
@@ -65,14 +65,18 @@ fn is_postgres(config: &Config) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
+/// The registry by its two ports.
+pub(super) type OpenedRegistry = (Arc<dyn DocumentRegistry>, Arc<dyn RebuildRegistry>);
+
 /// Opens the registry and brings its schema up to date.
-pub(super) async fn registry(config: &Config) -> Result<Arc<dyn DocumentRegistry>> {
+pub(super) async fn registry(config: &Config) -> Result<OpenedRegistry> {
     if is_postgres(config) {
         let url = config.sql.url.expose();
-        let registry = PostgresRegistry::open(url, config.sql.max_connections).await?;
-        return Ok(Arc::new(registry));
+        let registry = Arc::new(PostgresRegistry::open(url, config.sql.max_connections).await?);
+        return Ok((registry.clone(), registry));
     }
-    Ok(Arc::new(SqliteRegistry::open(&sqlite_path(config)).await?))
+    let registry = Arc::new(SqliteRegistry::open(&sqlite_path(config)).await?);
+    Ok((registry.clone(), registry))
 }
 
 /// The registry, unless it is a file that isn't there yet: then nothing has a sequence.
@@ -82,7 +86,7 @@ pub(super) async fn existing_registry(
     if !is_postgres(config) && !sqlite_path(config).exists() {
         return Ok(None);
     }
-    registry(config).await.map(Some)
+    registry(config).await.map(|(documents, _)| Some(documents))
 }
 
 fn qdrant(section: &QdrantSection) -> QdrantConfig {

@@ -102,6 +102,11 @@ pub(super) enum Command {
     /// Compare the registry with the store: what is missing, what nothing serves.
     #[command(after_help = "Example: ragbus verify --tenant acme --corpus manuals --repair")]
     Verify(VerifyArgs),
+    /// Rebuild a corpus with the models in force, while it is queried and written; waits until it is done.
+    #[command(
+        after_help = "Example: ragbus reindex --tenant acme --corpus manuals\n\nAdd the old model to models.previous of every worker first, so that the corpus is served meanwhile."
+    )]
+    Reindex(ReindexArgs),
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),
@@ -142,6 +147,24 @@ pub(super) struct VerifyArgs {
     #[arg(long)]
     pub repair: bool,
     /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReindexArgs {
+    #[command(flatten)]
+    pub target: CorpusArgs,
+    /// Only tell how it stands.
+    #[arg(long, conflicts_with_all = ["cancel", "no_wait"])]
+    pub status: bool,
+    /// Call it off, and drop what was built.
+    #[arg(long, conflicts_with = "no_wait")]
+    pub cancel: bool,
+    /// Begin, and don't wait for the end.
+    #[arg(long)]
+    pub no_wait: bool,
+    /// Print JSON: how it stands at the end.
     #[arg(long)]
     pub json: bool,
 }

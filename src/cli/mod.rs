@@ -19,6 +19,7 @@ mod nats_server;
 mod output;
 mod pull;
 mod query;
+mod reindex;
 mod report;
 mod service;
 mod snippet;
@@ -74,6 +75,7 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Status(args) => context::block_on(status::run(&config, &args)),
         Command::Eval(args) => context::block_on(eval::run(&config, &args)),
         Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),
+        Command::Reindex(args) => context::block_on(reindex::run(&config, &args)),
         Command::Verify(args) => context::block_on(verify::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),

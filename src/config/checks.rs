@@ -83,6 +83,11 @@ fn ranges(config: &Config) -> Result<()> {
             "must name a model folder",
         ),
         (
+            "models.previous",
+            earlier_models_differ(config),
+            "must name each earlier model once, and not the current ones",
+        ),
+        (
             "corrective.pool",
             (1..=MOST).contains(&config.corrective.pool),
             "must be 1 to 1000",
@@ -241,4 +246,13 @@ fn unbuilt(config: &Config) -> Result<()> {
         )),
         None => Ok(()),
     }
+}
+fn earlier_models_differ(config: &Config) -> bool {
+    let models = &config.models;
+    let mut seen = vec![&models.dense, &models.sparse];
+    models.previous.iter().all(|id| {
+        let new = !id.is_empty() && !seen.contains(&id);
+        seen.push(id);
+        new
+    })
 }

@@ -10,7 +10,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 const DEFAULTS: &str = include_str!("default.toml");
 const PREFIX: &str = "RAGBUS";
-const LISTS: [&str; 4] = [
+const LISTS: [&str; 5] = [
+    "models.previous",
     "nats.reply_prefixes",
     "worker.roles",
     "retrieval.legs",

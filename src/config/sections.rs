@@ -63,6 +63,7 @@ pub struct ModelsSection {
     pub dense: String,
     pub sparse: String,
     pub cross_encoder: String,
+    pub previous: Vec<String>,
     pub hub_endpoint: String,
     pub hub_token: Secret,
 }

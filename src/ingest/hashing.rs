@@ -22,6 +22,9 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 pub(super) trait PutHashes {
     /// Computes them.
     fn hashes(&self, schema: &CollectionSchema) -> Hashes;
+
+    /// The one that the schema alone changes.
+    fn pipeline(&self, schema: &CollectionSchema) -> String;
 }
 
 impl PutHashes for PutDocument {
@@ -48,8 +51,12 @@ impl PutHashes for PutDocument {
         Hashes {
             content: content.finish(),
             metadata: metadata.finish(),
-            pipeline: pipeline(CHUNKER_VERSION, schema),
+            pipeline: self.pipeline(schema),
         }
+    }
+
+    fn pipeline(&self, schema: &CollectionSchema) -> String {
+        pipeline(CHUNKER_VERSION, schema)
     }
 }
 
@@ -65,8 +72,12 @@ impl PutHashes for PutChunks {
         Hashes {
             content: content.finish(),
             metadata: metadata.finish(),
-            pipeline: pipeline("callers-own", schema),
+            pipeline: self.pipeline(schema),
         }
+    }
+
+    fn pipeline(&self, schema: &CollectionSchema) -> String {
+        pipeline("callers-own", schema)
     }
 }
 

@@ -4,14 +4,17 @@
 
 mod chunking;
 mod consistency;
+mod deleting;
 mod document_limit;
 mod hashing;
 mod identity;
 mod points;
 mod processor;
+mod rebuilding;
 
 pub use chunking::{CHUNKER_VERSION, cut};
 pub use consistency::{ConsistencyParts, CorpusCheck, DamagedDocument};
 pub use hashing::{content_hash, sha256_hex};
 pub use identity::chunk_id;
 pub use processor::{IngestParts, IngestProcessor, NoObserver};
+pub use rebuilding::{RebuildParts, RebuildStatus, Rebuilder};

@@ -11,8 +11,8 @@ use crate::model::{
     PutDocument, Span, SparseVector, StoredChunk, Timestamp,
 };
 use crate::spi::{
-    DenseEncoder, DocumentParser, Encoded, LexicalEncoder, ParsedDocument, Point, Priority, Role,
-    SparseEncoder, TextEncoding, TokenCounter, Vectors,
+    DocumentParser, Encoded, ModelSet, ParsedDocument, Point, Priority, Role, TextEncoding,
+    TokenCounter, Vectors,
 };
 
 /// Chunks as they are stored, before they have vectors.
@@ -45,7 +45,8 @@ impl Put {
 #[derive(Debug)]
 pub(super) struct Readable {
     put: Put,
-    pub hashes: Hashes,
+    /// Into a collection of the worker's current models.
+    hashes: Hashes,
     /// Of a document: its text. Of chunks: themselves, cleaned.
     body: Body,
 }
@@ -59,6 +60,18 @@ enum Body {
 impl Readable {
     pub(super) fn document(&self) -> &DocumentId {
         self.put.document()
+    }
+
+    /// The hashes of this put into a collection of that schema.
+    pub(super) fn hashes(&self, schema: &CollectionSchema) -> Hashes {
+        let pipeline = match &self.put {
+            Put::Document(put) => put.pipeline(schema),
+            Put::Chunks(put) => put.pipeline(schema),
+        };
+        Hashes {
+            pipeline,
+            ..self.hashes.clone()
+        }
     }
 }
 
@@ -183,13 +196,9 @@ fn merged(of_all: &Metadata, own: &Metadata, field: &str) -> Result<Metadata> {
     of_all.overlaid(&format!("{field}.metadata"), own)
 }
 
-/// The two models that embed, and the lexical analysis.
+/// Embeds chunks with the models of one generation.
 #[derive(Debug, Clone)]
-pub(super) struct Embedder {
-    pub dense: Arc<dyn DenseEncoder>,
-    pub sparse: Arc<dyn SparseEncoder>,
-    pub lexical: Arc<dyn LexicalEncoder>,
-}
+pub(super) struct Embedder(pub ModelSet);
 
 /// What embedding cut off or could not read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -275,7 +284,7 @@ impl Embedder {
             priority: Priority::Bulk,
             deadline: None,
         };
-        let lexical = Arc::clone(&self.lexical);
+        let lexical = Arc::clone(&self.0.lexical);
         let texts = request.texts.clone();
         let terms = tokio::task::spawn_blocking(move || {
             let encode = |text: &String| lexical.encode_document(text);
@@ -286,8 +295,8 @@ impl Embedder {
             terms.await.map_err(stopped)
         };
         let (dense, sparse, terms) = tokio::try_join!(
-            self.dense.encode_dense(request.clone()),
-            self.sparse.encode_sparse(request),
+            self.0.dense.encode_dense(request.clone()),
+            self.0.sparse.encode_sparse(request),
             terms
         )?;
         let mut vectors = Vec::with_capacity(dense.len());

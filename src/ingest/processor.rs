@@ -8,26 +8,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use futures::stream::{self, TryStreamExt};
 
 use super::document_limit::DocumentLimit;
 use super::points::{Embedder, Losses, Prepared, Put, Readable, prepare, read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    ChunkId, CollectionSchema, CorpusRef, Decision, Distance, DocumentId, Finish, IngestJob,
-    IngestOperation, IngestResult, IngestStatus, LimitBook, PutBody, SCHEMA_VERSION, Written,
+    ChunkId, CollectionSchema, CorpusRef, Decision, DocumentId, Finish, IngestJob, IngestOperation,
+    IngestResult, IngestStatus, LimitBook, ModelPair, PutBody, Written,
 };
 use crate::spi::{
-    Begun, BlobStore, DenseEncoder, DocumentParser, DocumentRegistry, IngestStep, LexicalEncoder,
-    Point, SparseEncoder, StepObserver, TokenCounter, VectorStore,
+    BlobStore, DocumentParser, DocumentRegistry, IngestStep, ModelSet, ModelSets, Point,
+    StepObserver, VectorStore,
 };
 use crate::tenancy::{Placement, TenancyStrategy};
 
 /// A generation changes only when a whole corpus is deleted or rebuilt: more restarts than this are a bug.
 const MAX_RESTARTS: usize = 8;
-const FENCE_PAGE: u32 = 256;
-const DROPPED_AGAIN: usize = 4;
-const FENCE_CONCURRENCY: usize = 16;
 
 /// What an ingest processor is made of.
 #[derive(Debug, Clone)]
@@ -36,14 +32,8 @@ pub struct IngestParts {
     pub registry: Arc<dyn DocumentRegistry>,
     /// The store.
     pub store: Arc<dyn VectorStore>,
-    /// The dense model.
-    pub dense: Arc<dyn DenseEncoder>,
-    /// The sparse model.
-    pub sparse: Arc<dyn SparseEncoder>,
-    /// The lexical analysis.
-    pub lexical: Arc<dyn LexicalEncoder>,
-    /// Counts tokens as the dense model does.
-    pub tokens: Arc<dyn TokenCounter>,
+    /// The models.
+    pub models: ModelSets,
     /// Parses bodies.
     pub parser: Arc<dyn DocumentParser>,
     /// Where bodies lie that are too large for a message.
@@ -66,7 +56,7 @@ impl StepObserver for NoObserver {
 /// Carries out ingest jobs. Any number may run at once, for one document too.
 #[derive(Debug, Clone)]
 pub struct IngestProcessor {
-    parts: IngestParts,
+    pub(super) parts: IngestParts,
     schema: CollectionSchema,
     limit: DocumentLimit,
 }
@@ -74,14 +64,7 @@ pub struct IngestProcessor {
 impl IngestProcessor {
     /// A processor over these parts.
     pub fn new(parts: IngestParts) -> Self {
-        let schema = CollectionSchema {
-            version: SCHEMA_VERSION,
-            dense_model: parts.dense.info().id.clone(),
-            sparse_model: parts.sparse.info().id.clone(),
-            dimension: parts.dense.info().dimension,
-            distance: Distance::Cosine,
-            lexical: parts.lexical.id().to_owned(),
-        };
+        let schema = parts.models.current().schema();
         let limit = DocumentLimit::none(Arc::clone(&parts.registry));
         Self {
             parts,
@@ -97,7 +80,7 @@ impl IngestProcessor {
         self
     }
 
-    /// What collections are created with.
+    /// What new corpora are created with.
     pub fn schema(&self) -> &CollectionSchema {
         &self.schema
     }
@@ -121,15 +104,11 @@ impl IngestProcessor {
         self.parts.observer.as_ref()
     }
 
-    fn models(&self) -> (&str, &str) {
-        (&self.schema.dense_model, &self.schema.sparse_model)
-    }
-
-    fn place(&self, corpus: &CorpusRef, generation: u32) -> Placement {
+    pub(super) fn place(&self, corpus: &CorpusRef, generation: u32) -> Placement {
         self.parts.tenancy.place(corpus, generation)
     }
 
-    async fn reached(&self, step: IngestStep) {
+    pub(super) async fn reached(&self, step: IngestStep) {
         self.parts.observer.reached(step).await;
     }
 
@@ -169,6 +148,18 @@ impl IngestProcessor {
         blocking(move || read(put, &schema, &*parser)).await
     }
 
+    /// The models that a corpus is built with. What isn't there yet is built with the current ones.
+    async fn models_of(&self, corpus: &CorpusRef) -> Result<&ModelSet> {
+        let sets = &self.parts.models;
+        if sets.is_single() {
+            return Ok(sets.current());
+        }
+        let built = self.parts.registry.corpus_models(corpus).await?;
+        // One of models that this worker doesn't have is refused in step 1.
+        let known = built.and_then(|models| sets.named(&models));
+        Ok(known.unwrap_or_else(|| sets.current()))
+    }
+
     /// `None`: the generation changed under the write; start again.
     async fn put_once(
         &self,
@@ -177,11 +168,17 @@ impl IngestProcessor {
     ) -> Result<Option<IngestResult>> {
         let mut clock = Clock::start();
         let mut template = job.template();
-        let (document, hashes) = (readable.document(), &readable.hashes);
+        let document = readable.document();
+        let models = self
+            .models_of(&job.corpus)
+            .await
+            .map_err(|e| e.at_stage("begin"))?;
+        let (ids, schema) = (models.ids(), models.schema());
+        let hashes = readable.hashes(&schema);
         let begun = self
             .parts
             .registry
-            .begin_put(&job.corpus, document, hashes, self.models(), &template)
+            .begin_put(&job.corpus, document, &hashes, &ids, &template)
             .await
             .map_err(|e| e.at_stage("begin"))?;
         clock.lap("begin");
@@ -192,6 +189,7 @@ impl IngestProcessor {
                 self.clean_up(&at, document, begun.live).await?;
                 return Ok(Some(*result));
             }
+            _ if begun.models != ids => return self.rebuilt(&begun.models, &ids),
             Decision::MetadataOnly => true,
             Decision::Write => false,
         };
@@ -201,17 +199,17 @@ impl IngestProcessor {
             IngestStatus::Indexed
         };
         let prepared = self
-            .prepared(job, readable)
+            .prepared(job, readable, models)
             .await
             .map_err(|e| e.at_stage("chunk"))?;
         clock.lap("chunk");
         template.warnings.clone_from(&prepared.warnings);
         let (expires_at, metadata) = (prepared.expires_at, prepared.metadata.clone());
-        let (points, losses) = self.embedded(&at, prepared, keep).await?;
+        let (points, losses) = self.embedded(&at, prepared, keep, models).await?;
         clock.lap("embed");
         self.reached(IngestStep::Embedded).await;
         let chunks = u32::try_from(points.len()).unwrap_or(u32::MAX);
-        if !self.stored(&at, points).await? {
+        if !self.stored(&at, &schema, points).await? {
             return Ok(None);
         }
         clock.lap("store");
@@ -221,7 +219,7 @@ impl IngestProcessor {
         template.timings = clock.laps;
         let written = Written {
             generation: begun.generation,
-            hashes: hashes.clone(),
+            hashes,
             chunks,
             expires_at,
             metadata,
@@ -231,11 +229,16 @@ impl IngestProcessor {
     }
 
     #[tracing::instrument(target = "ragbus", name = "chunk", skip_all)]
-    async fn prepared(&self, job: &IngestJob, readable: &Arc<Readable>) -> Result<Prepared> {
+    async fn prepared(
+        &self,
+        job: &IngestJob,
+        readable: &Arc<Readable>,
+        models: &ModelSet,
+    ) -> Result<Prepared> {
         let (corpus, readable, sequence) = (job.corpus.clone(), Arc::clone(readable), job.sequence);
-        let info = self.parts.dense.info();
+        let info = models.dense.info();
         let longest = info.max_tokens.saturating_sub(info.special_tokens);
-        let tokens = Arc::clone(&self.parts.tokens);
+        let tokens = Arc::clone(&models.tokens);
         blocking(move || prepare(&corpus, &readable, sequence, longest, &*tokens)).await
     }
 
@@ -245,18 +248,14 @@ impl IngestProcessor {
         at: &Placement,
         prepared: Prepared,
         keep: bool,
+        models: &ModelSet,
     ) -> Result<(Vec<Point>, Losses)> {
         let known = if keep {
             self.known(at, &prepared).await?
         } else {
             HashMap::new()
         };
-        let embedder = Embedder {
-            dense: Arc::clone(&self.parts.dense),
-            sparse: Arc::clone(&self.parts.sparse),
-            lexical: Arc::clone(&self.parts.lexical),
-        };
-        embedder
+        Embedder(models.clone())
             .embed(prepared, known)
             .await
             .map_err(|e| e.at_stage("embed"))
@@ -277,9 +276,14 @@ impl IngestProcessor {
 
     /// Step 3. `false`: the generation is gone.
     #[tracing::instrument(target = "ragbus", name = "store", skip_all)]
-    async fn stored(&self, at: &Placement, points: Vec<Point>) -> Result<bool> {
+    async fn stored(
+        &self,
+        at: &Placement,
+        schema: &CollectionSchema,
+        points: Vec<Point>,
+    ) -> Result<bool> {
         let store = &self.parts.store;
-        let outcome = match store.ensure(at, &self.schema).await {
+        let outcome = match store.ensure(at, schema).await {
             Ok(()) if points.is_empty() => Ok(()),
             Ok(()) => store.upsert(at, points).await,
             Err(error) => Err(error),
@@ -316,83 +320,37 @@ impl IngestProcessor {
         }
     }
 
+    /// The corpus is built with other models than this put was prepared for: start again with those, if they are here.
+    fn rebuilt(&self, built: &ModelPair, own: &ModelPair) -> Result<Option<IngestResult>> {
+        if self.parts.models.named(built).is_some() {
+            return Ok(None);
+        }
+        let models = |pair: &ModelPair| format!("{} and {}", pair.dense, pair.sparse);
+        Err(Error::new(
+            ErrorKind::SchemaConflict,
+            format!(
+                "the corpus was built with {}, this worker has {}: add the former to models.previous and rebuild it (`ragbus reindex`)",
+                models(built),
+                models(own)
+            ),
+        )
+        .at_stage("begin"))
+    }
+
     /// Step 5: always, for superseded jobs too.
     #[tracing::instrument(target = "ragbus", name = "clean", skip_all)]
-    async fn clean_up(&self, at: &Placement, document: &DocumentId, live: u64) -> Result<()> {
+    pub(super) async fn clean_up(
+        &self,
+        at: &Placement,
+        document: &DocumentId,
+        live: u64,
+    ) -> Result<()> {
         self.parts
             .store
             .delete_below(at, document, live)
             .await
             .map_err(|e| e.at_stage("clean"))?;
         self.reached(IngestStep::Cleaned).await;
-        Ok(())
-    }
-
-    async fn delete(&self, job: &IngestJob, document: &DocumentId) -> Result<IngestResult> {
-        let begun: Begun = self
-            .parts
-            .registry
-            .begin_delete(&job.corpus, document, &job.template())
-            .await
-            .map_err(|e| e.at_stage("begin"))?;
-        self.reached(IngestStep::Begun).await;
-        let Decision::Finished(result) = begun.decision else {
-            return Err(Error::internal("a delete is decided in its first step"));
-        };
-        let at = self.place(&job.corpus, begun.generation);
-        self.clean_up(&at, document, begun.live).await?;
-        Ok(*result)
-    }
-
-    #[tracing::instrument(target = "ragbus", name = "delete corpus", skip_all)]
-    async fn delete_corpus(&self, job: &IngestJob) -> Result<IngestResult> {
-        let registry = &self.parts.registry;
-        let fenced = registry
-            .raise_fence(&job.corpus, &job.template())
-            .await
-            .map_err(|e| e.at_stage("begin"))?;
-        self.reached(IngestStep::Begun).await;
-        let mut after: Option<DocumentId> = None;
-        loop {
-            let page = registry
-                .documents_below(&job.corpus, job.sequence, after.as_ref(), FENCE_PAGE)
-                .await?;
-            after = page.last().cloned();
-            stream::iter(page.iter().map(Ok))
-                .try_for_each_concurrent(FENCE_CONCURRENCY, |document| {
-                    self.fence_document(job, document)
-                })
-                .await?;
-            if after.is_none() {
-                break;
-            }
-        }
-        self.reached(IngestStep::Committed).await;
-        if let Some(generation) = registry
-            .retire_generation(&job.corpus, job.sequence)
-            .await?
-        {
-            // A crash may have come between an earlier raise and its drop: a few older ones are dropped again.
-            for old in (1..=generation).rev().take(DROPPED_AGAIN) {
-                let at = self.place(&job.corpus, old);
-                let dropped = self.parts.store.drop_generation(&at).await;
-                dropped.map_err(|e| e.at_stage("clean"))?;
-            }
-        }
-        self.reached(IngestStep::Cleaned).await;
-        Ok(fenced.result)
-    }
-
-    async fn fence_document(&self, job: &IngestJob, document: &DocumentId) -> Result<()> {
-        let fenced = self
-            .parts
-            .registry
-            .fence_document(&job.corpus, document, job.sequence)
-            .await?;
-        if let Some((live, generation)) = fenced {
-            let at = self.place(&job.corpus, generation);
-            self.parts.store.delete_below(&at, document, live).await?;
-        }
         Ok(())
     }
 }

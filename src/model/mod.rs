@@ -40,6 +40,6 @@ pub use retrieval::{
     Gradings, Outcome, Retrieval, RetrievalQuality, RetrievalRequest, RetrievedChunk, StageName,
     StageReport,
 };
-pub use schema::{CollectionSchema, Distance, ModelIds, SCHEMA_VERSION};
+pub use schema::{CollectionSchema, Distance, ModelIds, ModelPair, SCHEMA_VERSION};
 pub use score::{Grade, Leg, LegSignal, ScoreKind, Scored, Signals, SparseVector};
 pub use time::Timestamp;

@@ -32,6 +32,15 @@ pub struct ModelIds {
     pub cross_encoder: String,
 }
 
+/// Ids of the two models that a corpus' vectors are from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelPair {
+    /// The dense model.
+    pub dense: String,
+    /// The sparse model.
+    pub sparse: String,
+}
+
 /// What a collection was built with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionSchema {
@@ -50,6 +59,14 @@ pub struct CollectionSchema {
 }
 
 impl CollectionSchema {
+    /// The ids of its models.
+    pub fn models(&self) -> ModelPair {
+        ModelPair {
+            dense: self.dense_model.clone(),
+            sparse: self.sparse_model.clone(),
+        }
+    }
+
     /// The first difference to `other` as (what, own value, other value), or none.
     pub fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let pairs = [

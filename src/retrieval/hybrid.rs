@@ -5,20 +5,21 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::query_vectors::{QueryEncoders, QueryVectors};
+use super::query_vectors::{self, QueryVectors};
 use super::{legs, ranking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    CollectionSchema, Gradings, Leg, Outcome, Retrieval, RetrievalRequest, RetrievedChunk,
-    ScoreKind, StageName, StageReport,
+    Gradings, Leg, Outcome, Retrieval, RetrievalRequest, RetrievedChunk, ScoreKind, StageName,
+    StageReport,
 };
 use crate::spi::{
-    CollectionInfo, FusionMethod, HybridQuery, LegQuery, RequestContext, Retriever, StoreAnswer,
-    VectorStore,
+    CollectionInfo, FusionMethod, HybridQuery, LegQuery, ModelSet, ModelSets, RequestContext,
+    Retriever, StoreAnswer, VectorStore,
 };
 use crate::tenancy::TenancyStrategy;
 
 const STAGE: &str = StageName::Hybrid.name();
+const LOOKS: u32 = 2;
 
 /// How hybrid retrieval is configured.
 #[derive(Debug, Clone)]
@@ -36,12 +37,10 @@ pub struct HybridConfig {
 pub struct HybridParts {
     /// The store.
     pub store: Arc<dyn VectorStore>,
-    /// The models that read queries.
-    pub encoders: QueryEncoders,
+    /// The models that read queries: a corpus is asked with those that it was built with.
+    pub models: ModelSets,
     /// Where corpora live.
     pub tenancy: TenancyStrategy,
-    /// What collections have to be built with.
-    pub schema: CollectionSchema,
     /// Configuration.
     pub config: HybridConfig,
 }
@@ -58,12 +57,18 @@ impl HybridRetriever {
         Self { parts }
     }
 
-    /// The corpus' collection; `None` when the corpus doesn't exist.
-    async fn collection(&self, request: &RetrievalRequest) -> Result<Option<CollectionInfo>> {
+    /// The corpus' collection and the models that it was built with; `None` when the corpus doesn't exist.
+    async fn collection(
+        &self,
+        request: &RetrievalRequest,
+    ) -> Result<Option<(CollectionInfo, &ModelSet)>> {
         let Some(info) = self.parts.store.describe(&request.corpus).await? else {
             return Ok(None);
         };
-        let mut wanted = self.parts.schema.clone();
+        let sets = &self.parts.models;
+        let models = sets.named(&info.schema.models());
+        let models = models.unwrap_or_else(|| sets.current());
+        let mut wanted = models.schema();
         if !self.asked(request).iter().any(|(leg, _)| *leg == Leg::Bm25) {
             // How words were read concerns the lexical leg alone.
             wanted.lexical.clone_from(&info.schema.lexical);
@@ -74,7 +79,7 @@ impl HybridRetriever {
                 format!("the corpus was built with {what} {stored}, this worker has {own}"),
             ));
         }
-        Ok(Some(info))
+        Ok(Some((info, models)))
     }
 
     fn query(&self, request: &RetrievalRequest, vectors: &QueryVectors, plan: Plan) -> HybridQuery {
@@ -153,21 +158,24 @@ impl HybridRetriever {
         context: &RequestContext,
     ) -> Result<Retrieval> {
         let started = Instant::now();
-        let Some(info) = self.collection(request).await? else {
-            return Ok(no_corpus(request, started, 0));
-        };
-        let encoders = &self.parts.encoders;
-        let asked = self.asked(request);
-        let vectors = encoders.vectors(&request.query, asked, context).await?;
-        let mut found = self.answered(request, &info, &vectors).await?;
-        if found.is_none() {
-            found = match self.collection(request).await? {
-                Some(info) => self.answered(request, &info, &vectors).await?,
-                None => None,
+        let mut model_calls = 0;
+        let mut found = None;
+        // Between the two questions a generation may be dropped: then another is served, perhaps of other models.
+        for _ in 0..LOOKS {
+            let Some((info, models)) = self.collection(request).await? else {
+                return Ok(no_corpus(request, started, model_calls));
             };
+            let asked = self.asked(request);
+            let vectors = query_vectors::of(models, &request.query, asked, context).await?;
+            model_calls += vectors.model_calls;
+            if let Some(chunks) = self.answered(request, &info, &vectors).await? {
+                context.note_models(models.ids());
+                found = Some((chunks, vectors.warnings));
+                break;
+            }
         }
-        let Some(chunks) = found else {
-            return Ok(no_corpus(request, started, vectors.model_calls));
+        let Some((chunks, warnings)) = found else {
+            return Ok(no_corpus(request, started, model_calls));
         };
         // A leg that gave fewer than it was asked for has no more.
         let deep = chunks.len() >= self.depth(request) as usize;
@@ -176,12 +184,12 @@ impl HybridRetriever {
         let more = deep || results.len() > request.limit as usize;
         Ok(Retrieval {
             more,
-            warnings: vectors.warnings,
+            warnings,
             ..retrieval(
                 request,
                 ranking::first(results, request.limit),
                 started,
-                vectors.model_calls,
+                model_calls,
             )
         })
     }

@@ -11,5 +11,4 @@ mod stack;
 
 pub use hybrid::{HybridConfig, HybridParts, HybridRetriever};
 pub use pipeline::{RetrievalPipeline, StageFactories, StageFactory};
-pub use query_vectors::QueryEncoders;
 pub use stack::{Layer, RetrieverStack, StackSwitches};

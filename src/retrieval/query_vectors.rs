@@ -1,24 +1,8 @@
 //! A query's vectors, one per leg, each computed once a request. Must not know a store.
 
-use std::sync::Arc;
-
 use crate::error::{Error, Result};
 use crate::model::{Leg, Origin, QueryText, SparseVector};
-use crate::spi::{
-    DenseEncoder, Encoded, LegVector, LexicalEncoder, Priority, RequestContext, Role,
-    SparseEncoder, TextEncoding,
-};
-
-/// The models that read queries.
-#[derive(Debug, Clone)]
-pub struct QueryEncoders {
-    /// The dense model.
-    pub dense: Arc<dyn DenseEncoder>,
-    /// The sparse model.
-    pub sparse: Arc<dyn SparseEncoder>,
-    /// The lexical analysis.
-    pub lexical: Arc<dyn LexicalEncoder>,
-}
+use crate::spi::{Encoded, LegVector, ModelSet, Priority, RequestContext, Role, TextEncoding};
 
 /// The query's vectors and what making them cost.
 #[derive(Debug, Default)]
@@ -30,76 +14,74 @@ pub(super) struct QueryVectors {
     pub(super) warnings: Vec<String>,
 }
 
-impl QueryEncoders {
-    /// The vectors of the asked legs: the dense one of the expanded text when there is one, the others of the query itself.
-    #[tracing::instrument(target = "ragbus", name = "embed", skip_all)]
-    pub(super) async fn vectors(
-        &self,
-        query: &QueryText,
-        asked: Vec<(Leg, f32)>,
-        context: &RequestContext,
-    ) -> Result<QueryVectors> {
-        let wants = |leg| asked.iter().any(|(l, _)| *l == leg);
-        let (wants_dense, wants_sparse) = (wants(Leg::Dense), wants(Leg::Sparse));
-        let dense_text = query.expanded_text.as_ref().unwrap_or(&query.text);
-        let (dense, sparse) = tokio::try_join!(
-            when(wants_dense, self.dense(dense_text, context)),
-            when(wants_sparse, self.sparse(&query.text, context))
-        )?;
-        let mut vectors = QueryVectors::default();
-        for computed in [dense.as_ref().map(|d| d.1), sparse.as_ref().map(|s| s.1)] {
-            vectors.model_calls += u32::from(computed == Some(true));
-        }
-        // What expansion wrote may be long: only what is cut off the caller's own text is worth a word.
-        let own = query.origin == Origin::Original;
-        let cut_dense = dense.as_ref().map_or(0, |d| d.0.truncated);
-        let cut_sparse = sparse.as_ref().map_or(0, |s| s.0.truncated);
-        vectors.warnings = truncation_warning(own, cut_dense.max(cut_sparse));
-        for (leg, weight) in asked {
-            let vector = match leg {
-                Leg::Dense => dense.as_ref().map(|d| LegVector::Dense(d.0.vector.clone())),
-                // An empty sparse vector finds nothing: the leg is skipped.
-                Leg::Sparse => sparse
-                    .as_ref()
-                    .filter(|s| !s.0.vector.is_empty())
-                    .map(|s| LegVector::Sparse(s.0.vector.clone())),
-                // No model: the analysis costs less than looking up what it gave before.
-                Leg::Bm25 => Some(self.lexical.encode_query(&query.text))
-                    .filter(|terms| !terms.is_empty())
-                    .map(LegVector::Sparse),
-            };
-            vectors.legs.extend(vector.map(|v| (leg, weight, v)));
-        }
-        Ok(vectors)
+/// The vectors of the asked legs: the dense one of the expanded text when there is one, the others of the query itself.
+#[tracing::instrument(target = "ragbus", name = "embed", skip_all)]
+pub(super) async fn of(
+    models: &ModelSet,
+    query: &QueryText,
+    asked: Vec<(Leg, f32)>,
+    context: &RequestContext,
+) -> Result<QueryVectors> {
+    let wants = |leg| asked.iter().any(|(l, _)| *l == leg);
+    let (wants_dense, wants_sparse) = (wants(Leg::Dense), wants(Leg::Sparse));
+    let dense_text = query.expanded_text.as_ref().unwrap_or(&query.text);
+    let (dense, sparse) = tokio::try_join!(
+        when(wants_dense, dense(models, dense_text, context)),
+        when(wants_sparse, sparse(models, &query.text, context))
+    )?;
+    let mut vectors = QueryVectors::default();
+    for computed in [dense.as_ref().map(|d| d.1), sparse.as_ref().map(|s| s.1)] {
+        vectors.model_calls += u32::from(computed == Some(true));
     }
+    // What expansion wrote may be long: only what is cut off the caller's own text is worth a word.
+    let own = query.origin == Origin::Original;
+    let cut_dense = dense.as_ref().map_or(0, |d| d.0.truncated);
+    let cut_sparse = sparse.as_ref().map_or(0, |s| s.0.truncated);
+    vectors.warnings = truncation_warning(own, cut_dense.max(cut_sparse));
+    for (leg, weight) in asked {
+        let vector = match leg {
+            Leg::Dense => dense.as_ref().map(|d| LegVector::Dense(d.0.vector.clone())),
+            // An empty sparse vector finds nothing: the leg is skipped.
+            Leg::Sparse => sparse
+                .as_ref()
+                .filter(|s| !s.0.vector.is_empty())
+                .map(|s| LegVector::Sparse(s.0.vector.clone())),
+            // No model: the analysis costs less than looking up what it gave before.
+            Leg::Bm25 => Some(models.lexical.encode_query(&query.text))
+                .filter(|terms| !terms.is_empty())
+                .map(LegVector::Sparse),
+        };
+        vectors.legs.extend(vector.map(|v| (leg, weight, v)));
+    }
+    Ok(vectors)
+}
 
-    async fn dense(
-        &self,
-        text: &str,
-        context: &RequestContext,
-    ) -> Result<(Encoded<Vec<f32>>, bool)> {
-        let compute = || async { only(self.dense.encode_dense(encoding(text, context)).await?) };
-        let model = &self.dense.info().id;
-        context
-            .memo()
-            .dense
-            .get_or_compute(model, text, compute)
-            .await
-    }
+async fn dense(
+    models: &ModelSet,
+    text: &str,
+    context: &RequestContext,
+) -> Result<(Encoded<Vec<f32>>, bool)> {
+    let compute = || async { only(models.dense.encode_dense(encoding(text, context)).await?) };
+    let model = &models.dense.info().id;
+    context
+        .memo()
+        .dense
+        .get_or_compute(model, text, compute)
+        .await
+}
 
-    async fn sparse(
-        &self,
-        text: &str,
-        context: &RequestContext,
-    ) -> Result<(Encoded<SparseVector>, bool)> {
-        let compute = || async { only(self.sparse.encode_sparse(encoding(text, context)).await?) };
-        let model = &self.sparse.info().id;
-        context
-            .memo()
-            .sparse
-            .get_or_compute(model, text, compute)
-            .await
-    }
+async fn sparse(
+    models: &ModelSet,
+    text: &str,
+    context: &RequestContext,
+) -> Result<(Encoded<SparseVector>, bool)> {
+    let compute = || async { only(models.sparse.encode_sparse(encoding(text, context)).await?) };
+    let model = &models.sparse.info().id;
+    context
+        .memo()
+        .sparse
+        .get_or_compute(model, text, compute)
+        .await
 }
 
 async fn when<V>(wanted: bool, work: impl Future<Output = Result<V>>) -> Result<Option<V>> {

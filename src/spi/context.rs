@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OnceCell, watch};
 
 use super::Encoded;
 use crate::error::{Error, Result};
-use crate::model::{ChunkId, SparseVector};
+use crate::model::{ChunkId, ModelPair, SparseVector};
 
 /// The budgets and the memory of one request. Clones share them.
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct RequestContext {
     deadline: Instant,
     pairs: Arc<PairBudget>,
     memo: Arc<RequestMemo>,
+    models: Arc<OnceLock<ModelPair>>,
     turn: Option<Turn>,
 }
 
@@ -28,6 +29,7 @@ impl RequestContext {
             deadline,
             pairs: Arc::new(PairBudget::new(u32::MAX)),
             memo: Arc::default(),
+            models: Arc::default(),
             turn: None,
         }
     }
@@ -91,6 +93,17 @@ impl RequestContext {
     /// The pairs left.
     pub fn pairs(&self) -> &PairBudget {
         &self.pairs
+    }
+
+    /// Notes the models that answer this request.
+    pub fn note_models(&self, models: ModelPair) {
+        // A rebuild may switch between two sub-queries: the original's, which is asked first, are told.
+        let _ = self.models.set(models);
+    }
+
+    /// The models that answered; `None` before anything was asked.
+    pub fn models(&self) -> Option<&ModelPair> {
+        self.models.get()
     }
 
     /// What was computed already.

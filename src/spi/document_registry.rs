@@ -9,8 +9,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::model::{
-    CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, Metadata, TenantId,
-    Timestamp, Written,
+    CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, Metadata, ModelPair,
+    TenantId, Timestamp, Written,
 };
 
 /// What a transaction decided, with what clean-up and writing need to know.
@@ -22,6 +22,10 @@ pub struct Begun {
     pub live: u64,
     /// The corpus' generation.
     pub generation: u32,
+    /// What that is built with.
+    pub models: ModelPair,
+    /// Whether the store may still serve an older generation: a rebuild was switched to a moment ago.
+    pub unserved: bool,
 }
 
 /// What step 4 decided.
@@ -40,6 +44,17 @@ pub struct Fenced {
     pub result: IngestResult,
     /// The corpus' generation.
     pub generation: u32,
+}
+
+/// A document that a corpus deletion buried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buried {
+    /// The row's live sequence: older points have to go.
+    pub live: u64,
+    /// The corpus' generation.
+    pub generation: u32,
+    /// As [`Begun::unserved`].
+    pub unserved: bool,
 }
 
 /// A corpus as listed.
@@ -83,13 +98,16 @@ pub struct DocumentEntry {
 /// The registry. Errors: `DependencyFailed` when SQL fails.
 #[async_trait]
 pub trait DocumentRegistry: Send + Sync + fmt::Debug {
-    /// Step 1 of a put. Creates corpus (with these model ids, dense and sparse) and row if absent.
+    /// The models that a corpus that exists is built with.
+    async fn corpus_models(&self, corpus: &CorpusRef) -> Result<Option<ModelPair>>;
+
+    /// Step 1 of a put. Creates corpus (with these models) and row if absent.
     async fn begin_put(
         &self,
         corpus: &CorpusRef,
         document: &DocumentId,
         hashes: &Hashes,
-        models: (&str, &str),
+        models: &ModelPair,
         template: &IngestResult,
     ) -> Result<Begun>;
 
@@ -122,14 +140,13 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> Result<Vec<DocumentId>>;
 
-    /// A corpus deletion meets one document; returns the live sequence to clean up below and the corpus' generation,
-    /// `None` when the row is newer.
+    /// A corpus deletion meets one document; `None` when the row is newer.
     async fn fence_document(
         &self,
         corpus: &CorpusRef,
         document: &DocumentId,
         sequence: u64,
-    ) -> Result<Option<(u64, u32)>>;
+    ) -> Result<Option<Buried>>;
 
     /// Last transaction of a corpus deletion: raises the generation when no row and no claim is newer than `sequence`.
     /// Returns a generation below the current one that has to be dropped, also when an earlier delivery raised it.

@@ -10,7 +10,9 @@ mod document_registry;
 mod encoder;
 mod ingest_steps;
 mod lexical_encoder;
+mod model_set;
 mod query_expander;
+mod rebuild_registry;
 mod retriever;
 mod text_generator;
 mod vector_checks;
@@ -21,14 +23,18 @@ pub use context::{ChunkVersion, Memo, PairBudget, PairScores, RequestContext, Re
 pub use cross_encoder::{CrossEncoder, CrossEncoderInfo, PairScore, PairScoring};
 pub use document_parser::{DocumentParser, OffsetMap, ParsedDocument, TextKind};
 pub use document_registry::{
-    Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished,
+    Begun, Buried, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished,
 };
 pub use encoder::{
     DenseEncoder, Encoded, EncoderInfo, Priority, Role, SparseEncoder, TextEncoding, TokenCounter,
 };
 pub use ingest_steps::{IngestStep, StepObserver};
 pub use lexical_encoder::LexicalEncoder;
+pub use model_set::{ModelSet, ModelSets};
 pub use query_expander::{Expanded, QueryExpander};
+pub use rebuild_registry::{
+    Rebuild, RebuildProgress, RebuildRegistry, RebuildState, Switch, Unbuilt,
+};
 pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};
 pub use vector_checks::{check_leg, check_points};

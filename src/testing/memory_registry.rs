@@ -5,21 +5,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
+use super::memory_rebuilds::MemoryRebuild;
 use crate::error::Result;
 use crate::model::{
     CorpusRef, Decision, DocumentId, DocumentRow, Finish, Hashes, IngestResult, IngestStatus,
-    TenantId, Timestamp, Written, begin_delete, begin_put, fence_document, finish_put,
+    ModelPair, TenantId, Timestamp, Written, begin_delete, begin_put, fence_document, finish_put,
 };
-use crate::spi::{Begun, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished};
+use crate::spi::{Begun, Buried, CorpusEntry, DocumentEntry, DocumentRegistry, Fenced, Finished};
 
 #[derive(Debug, Clone)]
-struct Corpus {
-    generation: u32,
+pub(super) struct Corpus {
+    pub(super) generation: u32,
     fence: u64,
-    active: bool,
-    models: (String, String),
+    pub(super) active: bool,
+    pub(super) models: ModelPair,
+    pub(super) unserved: bool,
+    pub(super) rebuild: Option<MemoryRebuild>,
     result: Option<IngestResult>,
-    documents: BTreeMap<DocumentId, (DocumentRow, Timestamp)>,
+    pub(super) documents: BTreeMap<DocumentId, (DocumentRow, Timestamp)>,
 }
 
 impl Default for Corpus {
@@ -28,7 +31,9 @@ impl Default for Corpus {
             generation: 1,
             fence: 0,
             active: false,
-            models: Default::default(),
+            models: ModelPair::default(),
+            unserved: false,
+            rebuild: None,
             result: None,
             documents: BTreeMap::new(),
         }
@@ -60,8 +65,8 @@ impl Corpus {
             documents: live.clone().count() as u64,
             chunks: live.map(|(row, _)| u64::from(row.chunks)).sum(),
             generation: self.generation,
-            dense_model: self.models.0.clone(),
-            sparse_model: self.models.1.clone(),
+            dense_model: self.models.dense.clone(),
+            sparse_model: self.models.sparse.clone(),
         }
     }
 
@@ -93,7 +98,7 @@ impl MemoryRegistry {
         Self::default()
     }
 
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<CorpusRef, Corpus>> {
+    pub(super) fn locked(&self) -> MutexGuard<'_, BTreeMap<CorpusRef, Corpus>> {
         self.corpora.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,12 +109,17 @@ impl MemoryRegistry {
 
 #[async_trait]
 impl DocumentRegistry for MemoryRegistry {
+    async fn corpus_models(&self, corpus: &CorpusRef) -> Result<Option<ModelPair>> {
+        let models = self.existing(corpus, |entry| entry.active.then(|| entry.models.clone()));
+        Ok(models.flatten())
+    }
+
     async fn begin_put(
         &self,
         corpus: &CorpusRef,
         document: &DocumentId,
         hashes: &Hashes,
-        models: (&str, &str),
+        models: &ModelPair,
         template: &IngestResult,
     ) -> Result<Begun> {
         let mut corpora = self.locked();
@@ -119,12 +129,18 @@ impl DocumentRegistry for MemoryRegistry {
             entry.change(document, |row| begin_put(row, fence, hashes, template));
         if !matches!(decision, Decision::Finished(_)) && !entry.active {
             entry.active = true;
-            entry.models = (models.0.to_owned(), models.1.to_owned());
+            entry.models = models.clone();
         }
         Ok(Begun {
             decision,
             live,
             generation,
+            models: if entry.active {
+                entry.models.clone()
+            } else {
+                models.clone()
+            },
+            unserved: entry.unserved,
         })
     }
 
@@ -142,6 +158,8 @@ impl DocumentRegistry for MemoryRegistry {
             decision,
             live,
             generation,
+            models: entry.models.clone(),
+            unserved: entry.unserved,
         })
     }
 
@@ -205,12 +223,15 @@ impl DocumentRegistry for MemoryRegistry {
         corpus: &CorpusRef,
         document: &DocumentId,
         sequence: u64,
-    ) -> Result<Option<(u64, u32)>> {
+    ) -> Result<Option<Buried>> {
         let mut corpora = self.locked();
         let entry = corpora.entry(corpus.clone()).or_default();
-        let generation = entry.generation;
         let (clean_up, live) = entry.change(document, |row| fence_document(row, sequence));
-        Ok(clean_up.then_some((live, generation)))
+        Ok(clean_up.then_some(Buried {
+            live,
+            generation: entry.generation,
+            unserved: entry.unserved,
+        }))
     }
 
     async fn retire_generation(&self, corpus: &CorpusRef, sequence: u64) -> Result<Option<u32>> {
@@ -222,7 +243,9 @@ impl DocumentRegistry for MemoryRegistry {
             .any(|(row, _)| !row.deleted || row.sequence > sequence || row.claimed > sequence);
         if entry.active && !used {
             entry.active = false;
-            entry.generation += 1;
+            entry.unserved = false;
+            let begun = entry.rebuild.take().map_or(0, |r| r.rebuild.generation);
+            entry.generation = entry.generation.max(begun) + 1;
         }
         Ok(entry.generation.checked_sub(1).filter(|below| *below > 0))
     }

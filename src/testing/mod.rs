@@ -11,9 +11,11 @@ mod faulty_store;
 pub mod filter_eval;
 mod lexical;
 mod memory_blobs;
+mod memory_rebuilds;
 mod memory_registry;
 mod memory_score;
 mod memory_store;
+mod models;
 mod retrievers;
 
 pub use abort_at::AbortAt;
@@ -24,4 +26,5 @@ pub use lexical::HashLexicalEncoder;
 pub use memory_blobs::MemoryBlobStore;
 pub use memory_registry::MemoryRegistry;
 pub use memory_store::MemoryVectorStore;
+pub use models::{hash_models, hash_set, hash_set_over};
 pub use retrievers::InMemoryRetriever;

@@ -4,18 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::encoders::{HashDenseEncoder, HashSparseEncoder};
-use super::{HashLexicalEncoder, MemoryVectorStore};
+use super::{MemoryVectorStore, hash_models};
 use crate::error::Result;
 use crate::fusion::DEFAULT_RRF_K;
 use crate::model::{
-    CollectionSchema, Distance, Gradings, Leg, Outcome, Retrieval, RetrievalRequest,
-    RetrievedChunk, SCHEMA_VERSION, StageName, StageReport,
+    Gradings, Leg, Outcome, Retrieval, RetrievalRequest, RetrievedChunk, StageName, StageReport,
 };
-use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, QueryEncoders};
-use crate::spi::{
-    DenseEncoder, FusionMethod, LexicalEncoder, RequestContext, Retriever, SparseEncoder,
-};
+use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever};
+use crate::spi::{FusionMethod, RequestContext, Retriever};
 use crate::tenancy::TenancyStrategy;
 
 /// An in-memory retriever that records what it was asked.
@@ -34,16 +30,6 @@ enum Answers {
 impl InMemoryRetriever {
     /// Hybrid retrieval over a memory store, with encoders that hash words.
     pub fn over(store: Arc<MemoryVectorStore>, tenancy: TenancyStrategy) -> Self {
-        let dense: Arc<dyn DenseEncoder> = Arc::new(HashDenseEncoder::new("dense-hash", 64, 256));
-        let sparse: Arc<dyn SparseEncoder> = Arc::new(HashSparseEncoder::new("sparse-hash", 256));
-        let schema = CollectionSchema {
-            version: SCHEMA_VERSION,
-            dense_model: dense.info().id.clone(),
-            sparse_model: sparse.info().id.clone(),
-            dimension: dense.info().dimension,
-            distance: Distance::Cosine,
-            lexical: HashLexicalEncoder.id().to_owned(),
-        };
         let config = HybridConfig {
             legs: vec![Leg::Dense, Leg::Sparse],
             depth: 100,
@@ -51,13 +37,8 @@ impl InMemoryRetriever {
         };
         let parts = HybridParts {
             store,
-            encoders: QueryEncoders {
-                dense,
-                sparse,
-                lexical: Arc::new(HashLexicalEncoder),
-            },
+            models: hash_models(64),
             tenancy,
-            schema,
             config,
         };
         Self {

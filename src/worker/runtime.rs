@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
-use crate::ingest::{ConsistencyParts, IngestProcessor};
+use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
-use crate::spi::{DocumentRegistry, Retriever, VectorStore};
+use crate::spi::{DocumentRegistry, ModelSets, RebuildRegistry, Retriever, VectorStore};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
@@ -22,6 +23,8 @@ use crate::wire::{IngestLimits, RetrieveRules};
 /// Time for work in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
+/// How often a worker looks for rebuilds that nobody works on.
+const REBUILDS_EVERY: Duration = Duration::from_secs(5);
 /// Operators' requests read whole corpora.
 const ADMIN_CONCURRENCY: usize = 2;
 
@@ -43,6 +46,10 @@ pub struct WorkerParts {
     pub connection: Connection,
     /// The registry.
     pub registry: Arc<dyn DocumentRegistry>,
+    /// Rebuilds of corpora.
+    pub rebuilds: Arc<dyn RebuildRegistry>,
+    /// The models that are loaded.
+    pub sets: ModelSets,
     /// The store.
     pub store: Arc<dyn VectorStore>,
     /// Carries out jobs.
@@ -51,7 +58,7 @@ pub struct WorkerParts {
     pub retriever: Arc<dyn Retriever>,
     /// What retrieval requests may ask for.
     pub rules: RetrieveRules,
-    /// The models.
+    /// The current models' ids.
     pub models: ModelIds,
     /// Longest input of the dense model in tokens.
     pub max_tokens: u32,
@@ -114,11 +121,9 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         }
     }
     if roles.contains(&Role::Ingest) {
-        let admin = AdminEndpoint::new(ConsistencyParts {
-            registry: Arc::clone(&parts.registry),
-            store: Arc::clone(&parts.store),
-            tenancy: parts.tenancy,
-        });
+        let begun = Arc::new(Notify::new());
+        let admin = admin(&parts, Arc::clone(&begun));
+        running.spawn(keep_rebuilding(rebuilder(&parts), begun, stop.clone()));
         let responder = Responder::subscribe(
             responder(&parts, &limits, ADMIN_CONCURRENCY),
             Arc::new(admin),
@@ -206,6 +211,43 @@ fn catalog(parts: &WorkerParts) -> CatalogEndpoint {
         legs: parts.rules.legs.clone(),
         timeouts_ms: parts.timeouts_ms,
     })
+}
+
+fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
+    let consistency = ConsistencyParts {
+        registry: Arc::clone(&parts.registry),
+        store: Arc::clone(&parts.store),
+        tenancy: parts.tenancy,
+    };
+    AdminEndpoint::new(consistency, rebuilder(parts), begun)
+}
+
+fn rebuilder(parts: &WorkerParts) -> Rebuilder {
+    Rebuilder::new(RebuildParts {
+        rebuilds: Arc::clone(&parts.rebuilds),
+        documents: Arc::clone(&parts.registry),
+        store: Arc::clone(&parts.store),
+        models: parts.sets.clone(),
+        tenancy: parts.tenancy,
+        owner: parts.worker.clone(),
+        // Checked above to be longer than the store's limit for a write.
+        lease: ACK_WAIT,
+        grace: millis(parts.timeouts_ms.1),
+    })
+}
+
+/// Takes up rebuilds: those begun here at once, those that another worker left behind when it looks.
+async fn keep_rebuilding(rebuilder: Rebuilder, begun: Arc<Notify>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        if let Err(error) = rebuilder.work(&|| stop.is_cancelled()).await {
+            tracing::debug!(error = %error.chain(), "rebuilds can't be listed");
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = begun.notified() => {}
+            () = tokio::time::sleep(REBUILDS_EVERY) => {}
+        }
+    }
 }
 
 fn ingest(parts: &WorkerParts) -> IngestContext {

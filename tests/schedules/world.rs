@@ -11,9 +11,8 @@ use ragbus::ingest::{IngestParts, IngestProcessor};
 use ragbus::model::{CorpusName, CorpusRef, TenantId};
 use ragbus::spi::{DocumentRegistry, IngestStep, StepObserver, VectorStore};
 use ragbus::tenancy::TenancyStrategy;
-use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
 use ragbus::testing::{
-    FaultyStore, HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore,
+    FaultyStore, MemoryBlobStore, MemoryRegistry, MemoryVectorStore, hash_models,
 };
 use tokio::sync::{Semaphore, mpsc};
 
@@ -86,10 +85,7 @@ impl World {
         IngestProcessor::new(IngestParts {
             registry: Arc::clone(&self.registry),
             store: Arc::new(self.store.clone()),
-            dense: Arc::new(HashDenseEncoder::new("dense-hash", 16, 256)),
-            sparse: Arc::new(HashSparseEncoder::new("sparse-hash", 256)),
-            lexical: Arc::new(HashLexicalEncoder),
-            tokens: Arc::new(WordCounter),
+            models: hash_models(16),
             parser: Arc::new(TextParser),
             blobs: Arc::new(MemoryBlobStore::default()),
             tenancy: TenancyStrategy::Separate,

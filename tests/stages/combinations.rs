@@ -15,13 +15,11 @@ use ragbus::model::{
     RerankAgainst, Retrieval, RetrievalOptions, RetrievalRequest, ScoreKind, StageName,
 };
 use ragbus::retrieval::{
-    HybridConfig, HybridParts, HybridRetriever, Layer, QueryEncoders, RetrievalPipeline,
-    StageFactories,
+    HybridConfig, HybridParts, HybridRetriever, Layer, RetrievalPipeline, StageFactories,
 };
 use ragbus::spi::{FusionMethod, Retriever};
 use ragbus::tenancy::TenancyStrategy;
-use ragbus::testing::encoders::{HashDenseEncoder, HashSparseEncoder, WordCounter};
-use ragbus::testing::{HashLexicalEncoder, MemoryBlobStore, MemoryRegistry, MemoryVectorStore};
+use ragbus::testing::{MemoryBlobStore, MemoryRegistry, MemoryVectorStore, hash_models};
 
 use crate::word_corpus;
 
@@ -42,15 +40,10 @@ pub fn overlap() -> PairModel {
 
 pub async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Desk {
     let store = Arc::new(MemoryVectorStore::new());
-    let dense = Arc::new(HashDenseEncoder::new("dense-hash", 64, 256));
-    let sparse = Arc::new(HashSparseEncoder::new("sparse-hash", 256));
     let processor = IngestProcessor::new(IngestParts {
         registry: Arc::new(MemoryRegistry::new()),
         store: Arc::clone(&store) as _,
-        dense: Arc::clone(&dense) as _,
-        sparse: Arc::clone(&sparse) as _,
-        lexical: Arc::new(HashLexicalEncoder),
-        tokens: Arc::new(WordCounter),
+        models: hash_models(64),
         parser: Arc::new(TextParser),
         blobs: Arc::new(MemoryBlobStore::default()),
         tenancy,
@@ -59,13 +52,8 @@ pub async fn desk(tenancy: TenancyStrategy, model: PairModel, pairs: u32) -> Des
     word_corpus::fill(&processor, &corpus()).await;
     let hybrid = HybridRetriever::new(HybridParts {
         store,
-        encoders: QueryEncoders {
-            dense,
-            sparse,
-            lexical: Arc::new(HashLexicalEncoder),
-        },
+        models: hash_models(64),
         tenancy,
-        schema: processor.schema().clone(),
         config: HybridConfig {
             legs: vec![Leg::Dense, Leg::Sparse],
             depth: 100,

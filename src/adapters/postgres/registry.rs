@@ -4,6 +4,10 @@ use sqlx::Postgres;
 use sqlx::postgres::PgRow;
 
 use super::PostgresRegistry;
+use crate::adapters::rebuild_statements::sql_rebuilds;
 use crate::adapters::registry_statements::sql_registry;
 
 sql_registry!(PostgresRegistry, Postgres, PgRow, begin: "BEGIN", shared: " FOR SHARE", exclusive: " FOR UPDATE");
+
+sql_rebuilds!(PostgresRegistry, Postgres, PgRow, begin: "BEGIN", exclusive: " FOR UPDATE",
+    now: "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)");

@@ -4,6 +4,10 @@ use sqlx::Sqlite;
 use sqlx::sqlite::SqliteRow;
 
 use super::SqliteRegistry;
+use crate::adapters::rebuild_statements::sql_rebuilds;
 use crate::adapters::registry_statements::sql_registry;
 
 sql_registry!(SqliteRegistry, Sqlite, SqliteRow, begin: "BEGIN IMMEDIATE", shared: "", exclusive: "");
+
+sql_rebuilds!(SqliteRegistry, Sqlite, SqliteRow, begin: "BEGIN IMMEDIATE", exclusive: "",
+    now: "CAST(ROUND(unixepoch('subsec') * 1000000) AS INTEGER)");

@@ -2,5 +2,6 @@
 
 pub mod cross_encoder;
 pub mod encoders;
+pub mod rebuilds;
 pub mod registry;
 pub mod vector_store;

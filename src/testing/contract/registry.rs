@@ -9,15 +9,20 @@ use uuid::Uuid;
 
 use crate::model::{
     CorpusName, CorpusRef, Decision, DocumentId, Finish, Hashes, IngestResult, IngestStatus,
-    Metadata, MetadataValue, TenantId, Timestamp, Written,
+    Metadata, MetadataValue, ModelPair, TenantId, Timestamp, Written,
 };
 use crate::spi::DocumentRegistry;
 
 type Registry = Arc<dyn DocumentRegistry>;
 
-const MODELS: (&str, &str) = ("dense-a", "sparse-a");
+pub(super) fn models() -> ModelPair {
+    ModelPair {
+        dense: "dense-a".into(),
+        sparse: "sparse-a".into(),
+    }
+}
 
-fn corpus_of(tenant: &str) -> CorpusRef {
+pub(super) fn corpus_of(tenant: &str) -> CorpusRef {
     let name = format!("c{}", &Uuid::new_v4().simple().to_string()[..12]);
     CorpusRef::new(
         TenantId::mint(tenant).expect("valid"),
@@ -25,11 +30,11 @@ fn corpus_of(tenant: &str) -> CorpusRef {
     )
 }
 
-fn document(id: &str) -> DocumentId {
+pub(super) fn document(id: &str) -> DocumentId {
     DocumentId::new(id).expect("valid")
 }
 
-fn hashes(content: &str, metadata: &str) -> Hashes {
+pub(super) fn hashes(content: &str, metadata: &str) -> Hashes {
     Hashes {
         content: content.into(),
         metadata: metadata.into(),
@@ -42,7 +47,7 @@ fn metadata() -> Metadata {
     Metadata::new("metadata", year.into()).expect("valid")
 }
 
-fn job(sequence: u64) -> IngestResult {
+pub(super) fn job(sequence: u64) -> IngestResult {
     IngestResult {
         job_id: format!("seq-{sequence}"),
         corpus: "c".into(),
@@ -60,7 +65,7 @@ fn job(sequence: u64) -> IngestResult {
 }
 
 /// A put from step 1 to step 4; returns the result.
-async fn put(
+pub(super) async fn put(
     registry: &Registry,
     corpus: &CorpusRef,
     id: &str,
@@ -69,7 +74,7 @@ async fn put(
     chunks: u32,
 ) -> IngestResult {
     let begun = registry
-        .begin_put(corpus, &document(id), h, MODELS, &job(s))
+        .begin_put(corpus, &document(id), h, &models(), &job(s))
         .await
         .expect("begins");
     if let Decision::Finished(result) = begun.decision {
@@ -112,7 +117,7 @@ pub async fn puts_follow_the_rules(registry: Registry) {
         IngestStatus::Superseded
     );
     let begun = registry
-        .begin_put(&corpus, &document("d"), &a2, MODELS, &job(7))
+        .begin_put(&corpus, &document("d"), &a2, &models(), &job(7))
         .await
         .expect("begins");
     assert_eq!((begun.decision, begun.live), (Decision::MetadataOnly, 5));
@@ -207,7 +212,10 @@ pub async fn a_corpus_is_fenced(registry: Registry) {
             .fence_document(&corpus, &document(id), 9)
             .await
             .expect("fences");
-        assert_eq!(fenced, Some((9, 1)));
+        assert_eq!(
+            fenced.map(|buried| (buried.live, buried.generation)),
+            Some((9, 1))
+        );
     }
     assert_eq!(
         registry
@@ -250,7 +258,13 @@ pub async fn newer_work_survives_a_corpus_deletion(registry: Registry) {
     let corpus = corpus_of("acme");
     put(&registry, &corpus, "a", 5, &hashes("a", "m"), 2).await;
     let newer = registry
-        .begin_put(&corpus, &document("n"), &hashes("n", "m"), MODELS, &job(20))
+        .begin_put(
+            &corpus,
+            &document("n"),
+            &hashes("n", "m"),
+            &models(),
+            &job(20),
+        )
         .await;
     assert_eq!(newer.expect("begins").decision, Decision::Write);
     registry
@@ -271,7 +285,8 @@ pub async fn newer_work_survives_a_corpus_deletion(registry: Registry) {
         registry
             .fence_document(&corpus, &document("a"), 9)
             .await
-            .expect("fences"),
+            .expect("fences")
+            .map(|buried| (buried.live, buried.generation)),
         Some((9, 1))
     );
     // The newer put has claimed a write but not finished: its row is still at sequence 0, and older than the fence.
@@ -307,7 +322,13 @@ pub async fn a_retired_generation_is_noticed(registry: Registry) {
         result: job(5),
     };
     registry
-        .begin_put(&corpus, &document("d"), &hashes("a", "m"), MODELS, &job(5))
+        .begin_put(
+            &corpus,
+            &document("d"),
+            &hashes("a", "m"),
+            &models(),
+            &job(5),
+        )
         .await
         .expect("begins");
     let finished = registry
@@ -394,7 +415,13 @@ pub async fn documents_of_a_tenant_are_counted(registry: Registry) {
     put(&registry, &one, "empty", 6, &hashes("e", "m"), 0).await;
     put(&registry, &two, "a", 7, &hashes("a", "m"), 1).await;
     let begun = registry
-        .begin_put(&two, &document("begun"), &hashes("b", "m"), MODELS, &job(8))
+        .begin_put(
+            &two,
+            &document("begun"),
+            &hashes("b", "m"),
+            &models(),
+            &job(8),
+        )
         .await;
     begun.expect("begins");
     assert_eq!(count().await, 3);

@@ -1,25 +1,53 @@
 //! `rag.admin.<verb>`: operators' requests. The tenant is named in the body, because an operator may name any; replies go to
 //! operators' addresses only.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use tokio::sync::Notify;
 
 use super::responder::{Call, Caller, Endpoint};
 use super::subjects;
 use crate::error::{Error, ErrorKind, Result};
-use crate::ingest::{ConsistencyParts, CorpusCheck};
+use crate::ingest::{ConsistencyParts, CorpusCheck, RebuildStatus, Rebuilder};
 use crate::model::{CorpusName, CorpusRef};
+use crate::spi::RebuildState;
 use crate::wire::{decode, encode, v1};
 
 /// The operators' endpoint.
 #[derive(Debug)]
 pub struct AdminEndpoint {
     consistency: ConsistencyParts,
+    rebuilder: Rebuilder,
+    /// Told when there is something to rebuild.
+    begun: Arc<Notify>,
 }
 
 impl AdminEndpoint {
     /// An endpoint over these parts.
-    pub fn new(consistency: ConsistencyParts) -> Self {
-        Self { consistency }
+    pub fn new(consistency: ConsistencyParts, rebuilder: Rebuilder, begun: Arc<Notify>) -> Self {
+        Self {
+            consistency,
+            rebuilder,
+            begun,
+        }
+    }
+
+    async fn reindex(&self, call: &Call) -> Result<Vec<u8>> {
+        use v1::reindex_action::Kind;
+        let request: v1::ReindexRequest = decode(&call.body, call.encoding)?;
+        let tenant = subjects::named_by_operator(&request.tenant)?;
+        let corpus = CorpusRef::new(tenant, CorpusName::new(&request.corpus)?);
+        let action = Kind::try_from(request.action)
+            .map_err(|_| Error::invalid_field("action", "must be STATUS, START or CANCEL"))?;
+        let _place = call.admitted()?;
+        let status = match action {
+            Kind::Unspecified | Kind::Status => self.rebuilder.status(&corpus).await?,
+            Kind::Start => self.rebuilder.begin(&corpus).await?,
+            Kind::Cancel => self.rebuilder.cancel(&corpus).await?,
+        };
+        self.begun.notify_one();
+        Ok(encode(&rebuilt(status), call.encoding))
     }
 
     async fn verify(&self, call: &Call) -> Result<Vec<u8>> {
@@ -36,6 +64,39 @@ impl AdminEndpoint {
             "registry and store compared"
         );
         Ok(encode(&verified(check), call.encoding))
+    }
+}
+
+fn rebuilt(status: RebuildStatus) -> v1::ReindexResponse {
+    use v1::reindex_state::Kind;
+    let (rebuild, progress) = match status {
+        RebuildStatus::Current => return bare(Kind::Current),
+        RebuildStatus::Outdated => return bare(Kind::Outdated),
+        RebuildStatus::Rebuild(rebuild, progress) => (rebuild, progress),
+    };
+    let state = match rebuild.state {
+        RebuildState::Building => Kind::Building,
+        RebuildState::Switched => Kind::Switched,
+        RebuildState::Cancelling => Kind::Cancelling,
+        RebuildState::Done => Kind::Done,
+        RebuildState::Cancelled => Kind::Cancelled,
+    };
+    v1::ReindexResponse {
+        generation: rebuild.generation,
+        dense_model: rebuild.models.dense,
+        sparse_model: rebuild.models.sparse,
+        documents: progress.documents,
+        built: progress.built,
+        missing_chunks: progress.missing,
+        problem: rebuild.problem,
+        ..bare(state)
+    }
+}
+
+fn bare(state: v1::reindex_state::Kind) -> v1::ReindexResponse {
+    v1::ReindexResponse {
+        state: state.into(),
+        ..v1::ReindexResponse::default()
     }
 }
 
@@ -69,9 +130,10 @@ impl Endpoint for AdminEndpoint {
     async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
         match call.last_token.as_str() {
             "verify" => self.verify(call).await,
+            "reindex" => self.reindex(call).await,
             _ => Err(Error::new(
                 ErrorKind::NotFound,
-                "there is no such request; rag.admin.verify is one",
+                "there is no such request; rag.admin.verify and rag.admin.reindex are some",
             )),
         }
     }

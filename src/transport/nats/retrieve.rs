@@ -70,6 +70,16 @@ impl RetrieveEndpoint {
         decoded
     }
 
+    /// The models of this answer: the corpus' own, where it was built with earlier ones than the worker's.
+    fn models(&self, context: &RequestContext) -> ModelIds {
+        let mut models = self.parts.models.clone();
+        if let Some(own) = context.models() {
+            models.dense.clone_from(&own.dense);
+            models.sparse.clone_from(&own.sparse);
+        }
+        models
+    }
+
     fn note(&self, retrieval: &Retrieval) {
         let outcome = match retrieval.outcome {
             Outcome::Ok => "ok",
@@ -107,8 +117,8 @@ impl Endpoint for RetrieveEndpoint {
         let retrieval = parts.retriever.retrieve(&request, &context).await?;
         self.note(&retrieval);
         let id = Uuid::now_v7().to_string();
-        let response =
-            retrieve_response(&request, &retrieval, &id, &call.request_id, &parts.models);
+        let models = self.models(&context);
+        let response = retrieve_response(&request, &retrieval, &id, &call.request_id, &models);
         Ok(encode_within(response, call.encoding, call.max_reply))
     }
 }
