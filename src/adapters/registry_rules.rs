@@ -68,6 +68,8 @@ pub(super) trait RegistryTransaction: Send {
     /// Raises the generation above every one that was ever begun, forgets a rebuild, and returns the new generation; the
     /// corpus is absent until a put writes again. Needs the exclusive lock.
     async fn raise_generation(&mut self, corpus: &CorpusRef) -> Result<u32>;
+    /// The generation that a rebuild replaces which isn't over.
+    async fn replaced_generation(&mut self, corpus: &CorpusRef) -> Result<Option<u32>>;
     /// Durable when it returns.
     async fn commit(self: Box<Self>) -> Result<()>;
 }
@@ -278,6 +280,9 @@ pub(super) async fn generation_retired(
     let mut generation = row.generation;
     if row.active && !used {
         generation = transaction.raise_generation(corpus).await?;
+    } else if let Some(replaced) = transaction.replaced_generation(corpus).await? {
+        // Readers may still be in it.
+        generation = generation.min(replaced);
     }
     transaction.commit().await?;
     // Also when it wasn't raised now: a crash may have come between an earlier raise and the drop, and what is below can

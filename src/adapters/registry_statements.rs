@@ -228,6 +228,19 @@ macro_rules! sql_registry {
                 small(&row, "generation")
             }
 
+            async fn replaced_generation(&mut self, corpus: &CorpusRef) -> Result<Option<u32>> {
+                let row = sqlx::query(
+                    "SELECT previous FROM rebuilds WHERE tenant = $1 AND corpus = $2 \
+                     AND state NOT IN ('done', 'cancelled')",
+                )
+                .bind(corpus.tenant.as_str())
+                .bind(corpus.corpus.as_str())
+                .fetch_optional(&mut *self.0)
+                .await
+                .map_err(sql_failed)?;
+                row.map(|row| small(&row, "previous")).transpose()
+            }
+
             async fn commit(self: Box<Self>) -> Result<()> {
                 self.0.commit().await.map_err(sql_failed)
             }

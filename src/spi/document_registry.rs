@@ -149,7 +149,8 @@ pub trait DocumentRegistry: Send + Sync + fmt::Debug {
     ) -> Result<Option<Buried>>;
 
     /// Last transaction of a corpus deletion: raises the generation when no row and no claim is newer than `sequence`.
-    /// Returns a generation below the current one that has to be dropped, also when an earlier delivery raised it.
+    /// Returns the newest generation that has to be dropped, also when an earlier delivery raised it; never one that a rebuild
+    /// replaces, which its readers may still be in.
     async fn retire_generation(&self, corpus: &CorpusRef, sequence: u64) -> Result<Option<u32>>;
 
     /// Corpora of a tenant that exist, by name.

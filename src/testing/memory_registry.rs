@@ -247,7 +247,10 @@ impl DocumentRegistry for MemoryRegistry {
             let begun = entry.rebuild.take().map_or(0, |r| r.rebuild.generation);
             entry.generation = entry.generation.max(begun) + 1;
         }
-        Ok(entry.generation.checked_sub(1).filter(|below| *below > 0))
+        let open = entry.rebuild.as_ref().map(|r| &r.rebuild);
+        let replaced = open.filter(|r| !r.state.is_over()).map(|r| r.previous);
+        let needed = replaced.map_or(entry.generation, |old| old.min(entry.generation));
+        Ok(needed.checked_sub(1).filter(|below| *below > 0))
     }
 
     async fn corpora(&self, tenant: &TenantId) -> Result<Vec<CorpusEntry>> {

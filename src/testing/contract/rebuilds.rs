@@ -210,6 +210,12 @@ pub async fn jobs_notice_a_switch(both: Both) {
     assert_eq!(again.models, others());
     let built = both.documents.corpus_models(&corpus).await.expect("reads");
     assert_eq!(built, Some(others()));
+    let retired = both.documents.retire_generation(&corpus, 4).await;
+    assert_eq!(
+        retired.expect("asked"),
+        None,
+        "readers may be in the old one"
+    );
     let fenced = both
         .documents
         .fence_document(&corpus, &document("a"), 7)
