@@ -41,8 +41,9 @@ fn random_work(world: &World, sequence: u64) -> Work {
 async fn mortal_workers(world: World, name: char) {
     for life in 0.. {
         let worker = world.worker(format!("{name}{life}"));
-        sleep(Duration::from_millis(100 + world.chance.below(900))).await;
+        sleep(Duration::from_millis(100 + world.chance.below(1_900))).await;
         worker.abort();
+        let _ = worker.await;
     }
 }
 

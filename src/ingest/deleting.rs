@@ -37,8 +37,8 @@ impl IngestProcessor {
     }
 
     /// A rebuilt generation that the registry has switched to, and the store hasn't: readers would go on seeing in the old
-    /// one what is deleted here.
-    async fn served(&self, at: &Placement, unserved: bool) -> Result<()> {
+    /// one what this job, or an earlier delivery of it, removed or was about to remove.
+    pub(super) async fn served(&self, at: &Placement, unserved: bool) -> Result<()> {
         if !unserved {
             return Ok(());
         }

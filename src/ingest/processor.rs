@@ -186,6 +186,7 @@ impl IngestProcessor {
         let at = self.place(&job.corpus, begun.generation);
         let keep = match begun.decision {
             Decision::Finished(result) => {
+                self.served(&at, begun.unserved).await?;
                 self.clean_up(&at, document, begun.live).await?;
                 return Ok(Some(*result));
             }

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use crate::late_store::{Chance, LIMIT, LateStore};
 
 pub const DOCUMENTS: usize = 5;
-const LEASE: Duration = Duration::from_millis(200);
+const LEASE: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(100);
 
 /// What a job does; texts are one chunk each.
@@ -160,7 +160,11 @@ impl World {
                     Err(error) if error.kind() == ErrorKind::DependencyFailed => {}
                     Err(error) => panic!("{error:?}"),
                 },
-                () = sleep(death), if dies => task.abort(),
+                () = sleep(death), if dies => {
+                    // It is dead when it says so, not when it is told: until then it may send a write.
+                    task.abort();
+                    let _ = (&mut task).await;
+                }
             }
             sleep(LIMIT).await;
         }
