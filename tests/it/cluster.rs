@@ -9,15 +9,15 @@ use crate::postgres_server::PostgresServer;
 use crate::qdrant_server::QdrantServer;
 
 /// What the workers share.
-struct Cluster {
-    nats: Nats,
+pub struct Cluster {
+    pub nats: Nats,
     qdrant: QdrantServer,
     postgres: PostgresServer,
     dir: tempfile::TempDir,
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let postgres = tokio::task::spawn_blocking(PostgresServer::start);
         Self {
             nats: Nats::start().await,
@@ -28,7 +28,7 @@ impl Cluster {
     }
 
     /// A worker with a folder of its own, and nothing in it.
-    fn worker(&self, name: &str) -> WorkerSetup {
+    pub fn worker(&self, name: &str) -> WorkerSetup {
         let dir = self.dir.path().join(name);
         std::fs::create_dir_all(&dir).expect("a folder");
         WorkerSetup::new(&self.nats.url(), &dir)
@@ -46,7 +46,7 @@ impl Cluster {
         workers
     }
 
-    fn verify(&self, corpus: &str) -> Value {
+    pub fn verify(&self, corpus: &str) -> Value {
         let out = ragbus(&self.nats.url(), Path::new("unused"))
             .args(["verify", "--tenant", "t1", "--corpus", corpus, "--json"])
             .output()

@@ -33,6 +33,7 @@ mod outage;
 mod permissions;
 mod pull;
 mod races;
+mod reindex;
 mod reply_addresses;
 mod results;
 mod retrieval;
