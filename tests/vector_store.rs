@@ -13,6 +13,7 @@ mod edge;
 #[path = "vector_store/qdrant/mod.rs"]
 mod qdrant;
 #[path = "support/qdrant_server/mod.rs"]
+#[allow(dead_code, reason = "tests of the whole program kill it")]
 mod qdrant_server;
 #[path = "vector_store/real.rs"]
 mod real;

@@ -11,8 +11,8 @@ use crate::qdrant_server::QdrantServer;
 /// What the workers share.
 pub struct Cluster {
     pub nats: Nats,
-    qdrant: QdrantServer,
-    postgres: PostgresServer,
+    pub qdrant: QdrantServer,
+    pub postgres: PostgresServer,
     dir: tempfile::TempDir,
 }
 
@@ -21,7 +21,7 @@ impl Cluster {
         let postgres = tokio::task::spawn_blocking(PostgresServer::start);
         Self {
             nats: Nats::start().await,
-            qdrant: QdrantServer::start(),
+            qdrant: QdrantServer::start_alone(),
             postgres: postgres.await.expect("a server"),
             dir: tempfile::tempdir().expect("a folder"),
         }
@@ -46,9 +46,9 @@ impl Cluster {
         workers
     }
 
-    pub fn verify(&self, corpus: &str) -> Value {
+    pub fn verify(&self, tenant: &str, corpus: &str) -> Value {
         let out = ragbus(&self.nats.url(), Path::new("unused"))
-            .args(["verify", "--tenant", "t1", "--corpus", corpus, "--json"])
+            .args(["verify", "--tenant", tenant, "--corpus", corpus, "--json"])
             .output()
             .expect("runs");
         serde_json::from_slice(&out.stdout)
@@ -97,7 +97,7 @@ async fn several_workers_share_the_work_and_none_of_it_is_lost_when_one_dies() {
     }
     let found = t1.retrieve("c", "owls hunt at night").await;
     assert_eq!(found["results"].as_array().map(Vec::len), Some(8));
-    let check = cluster.verify("c");
+    let check = cluster.verify("t1", "c");
     assert_eq!(check["clean"], true, "{check}");
     assert_eq!(check["documents"], "8");
 }
@@ -133,7 +133,7 @@ async fn an_outage_of_the_registrys_database_is_waited_for() {
         t1.result_within(&job, REDELIVERY).await["status"],
         "INDEXED"
     );
-    assert_eq!(cluster.verify("c")["clean"], true);
+    assert_eq!(cluster.verify("t1", "c")["clean"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,7 +158,7 @@ async fn an_outage_of_the_store_is_told_in_time_and_got_over_without_a_restart()
         "INDEXED"
     );
     assert_eq!(t1.retrieve("c", "owl").await["outcome"], "OK");
-    assert_eq!(cluster.verify("c")["clean"], true);
+    assert_eq!(cluster.verify("t1", "c")["clean"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,6 +15,7 @@ mod qdrant_server;
 mod admin;
 mod blobs;
 mod canary;
+mod chaos;
 mod cluster;
 mod codes;
 mod command_line;

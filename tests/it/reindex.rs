@@ -154,7 +154,7 @@ async fn a_rebuild_outlives_its_worker_and_can_be_called_off() {
     assert_eq!(t1.retrieve("c", "owl").await["models"]["dense"], NEW);
     assert!(t1.contents("c", "d0").await.is_empty());
     assert_eq!(t1.contents("c", "d1").await, ["An otter swims."]);
-    let check = cluster.verify("c");
+    let check = cluster.verify("t1", "c");
     assert_eq!(
         (&check["clean"], &check["documents"]),
         (&json!(true), &json!("149")),
@@ -174,5 +174,5 @@ async fn a_rebuild_outlives_its_worker_and_can_be_called_off() {
     if called_off["state"] == "CANCELLED" {
         assert_eq!(t1.retrieve("c", "owl").await["models"]["dense"], NEW);
     }
-    assert_eq!(cluster.verify("c")["clean"], true);
+    assert_eq!(cluster.verify("t1", "c")["clean"], true);
 }

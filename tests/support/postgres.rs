@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 const USER: &str = "postgres";
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -66,8 +68,13 @@ impl PostgresServer {
 
     /// `kill -9` of the server and all its processes; the data folder stays.
     pub fn kill(&mut self) {
-        // The leader alone: its children notice and end.
+        // The children after their leader: it would start new ones. One that it started meanwhile notices and ends.
+        let leader = self.child.id();
+        let children = children(leader);
         self.child.kill().expect("killed");
+        for child in children.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+            let _ = kill_process(child, Signal::KILL);
+        }
         self.child.wait().expect("gone");
     }
 
@@ -122,8 +129,8 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         // SIGINT is the server's fast shutdown; a leader killed at once would leave shared memory behind.
-        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process(pid, Signal::INT);
         }
         let started = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && started.elapsed() < PATIENCE {
@@ -132,6 +139,15 @@ impl Drop for PostgresServer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The processes that a process started, as far as the system tells.
+fn children(leader: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{leader}/task/{leader}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
 }
 
 fn serve(bin: &Path, dir: &Path, port: u16) -> Child {

@@ -1,10 +1,12 @@
 //! Rebuilds a corpus into a new generation with the current models, while queries and jobs go on.
 //!
-//! 1. A collection is prepared beside the served one. 2. Documents are copied, again and again, until every copy is of the
-//! version that is served. 3. One transaction of the registry, which no job can overtake, checks just that and makes the new
-//! generation the corpus'; jobs that were writing into the old one notice it in their last step and start again. 4. The
-//! store serves it. 5. After the longest time a request may take the old one is dropped. Any worker can go on where another
-//! stopped. Must not know NATS.
+//! - A collection is prepared beside the served one.
+//! - Documents are copied, again and again, until every copy is of the version that is served.
+//! - One transaction of the registry, which no job can overtake, checks just that and makes the new generation the corpus';
+//!   jobs that were writing into the old one notice it in their last step and start again.
+//! - The store serves it, and after the longest time a request may take the old one is dropped.
+//!
+//! Any worker can go on where another stopped. Must not know NATS.
 
 mod copying;
 mod lease;

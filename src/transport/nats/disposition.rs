@@ -16,6 +16,9 @@ const DELAYS: [Duration; 4] = [
     Duration::from_secs(300),
 ];
 
+/// Longest delay when the job isn't to blame.
+const LONGEST_FOR_OTHERS: Duration = Duration::from_secs(30);
+
 /// What to do with a failed delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
@@ -47,7 +50,9 @@ pub const fn disposition(kind: ErrorKind, delivery: u64) -> Disposition {
         | ErrorKind::Overloaded
         | ErrorKind::Draining
         | ErrorKind::RequiredStageDegraded
-        | ErrorKind::Timeout => Disposition::Retry(retry_delay(delivery)),
+        // Pulling pauses while a dependency is down, so what comes back meets one that is there again: it need not wait
+        // long because the job was also delivered to workers that died.
+        | ErrorKind::Timeout => Disposition::Retry(shorter(retry_delay(delivery), LONGEST_FOR_OTHERS)),
         ErrorKind::Internal => {
             if delivery >= MAX_ATTEMPTS {
                 Disposition::DeadLetter
@@ -77,6 +82,10 @@ pub(super) const fn retry_delay(delivery: u64) -> Duration {
     }
 }
 
+const fn shorter(a: Duration, b: Duration) -> Duration {
+    if a.as_millis() < b.as_millis() { a } else { b }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,7 +102,7 @@ mod tests {
         );
         for delivery in [1, 6, 600] {
             let kept = disposition(ErrorKind::DependencyFailed, delivery);
-            assert!(matches!(kept, Disposition::Retry(_)));
+            assert!(matches!(kept, Disposition::Retry(wait) if wait <= LONGEST_FOR_OTHERS));
         }
     }
 

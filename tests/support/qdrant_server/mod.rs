@@ -4,6 +4,7 @@
 //! in the log, a replaced point keeps old vectors that its successor lacks, equal scores stand in any order, word
 //! statistics are of all tenants unless a corpus is given, and a root filter reaches every prefetch.
 
+mod alone;
 mod collections;
 mod engine;
 mod faults;
@@ -23,6 +24,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
+use alone::Alone;
 pub use engine::Collection;
 use engine::Engine;
 use faults::Faults;
@@ -41,6 +43,7 @@ pub struct QdrantServer {
     faults: Arc<Faults>,
     key: Option<&'static str>,
     version: &'static str,
+    alone: Alone,
 }
 
 impl QdrantServer {
@@ -59,25 +62,51 @@ impl QdrantServer {
         Self::serve(None, version)
     }
 
+    /// The same on a thread of its own: it can be killed and comes back with its data.
+    pub fn start_alone() -> Self {
+        let mut server = Self::at(SocketAddr::from(([127, 0, 0, 1], 0)), None, VERSION);
+        server.address = server.alone.start(&server, server.address);
+        server
+    }
+
+    /// As `kill -9` would: connections break, nobody listens; what is written is kept. For one started alone.
+    pub fn kill(&self) {
+        self.alone.kill();
+    }
+
+    /// Again at the same address, after a kill.
+    pub fn restart(&self) {
+        self.alone.start(self, self.address);
+    }
+
     fn serve(key: Option<&'static str>, version: &'static str) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let incoming = TcpIncoming::bind(any).expect("bound");
-        let incoming = incoming.with_nodelay(Some(true));
-        let server = Self {
-            address: incoming.local_addr().expect("bound"),
+        let server = Self::at(incoming.local_addr().expect("bound"), key, version);
+        tokio::spawn(server.clone().services(incoming));
+        server
+    }
+
+    fn at(address: SocketAddr, key: Option<&'static str>, version: &'static str) -> Self {
+        Self {
+            address,
             engine: Arc::default(),
             faults: Arc::default(),
             key,
             version,
-        };
+            alone: Alone::default(),
+        }
+    }
+
+    async fn services(self, incoming: TcpIncoming) -> Result<(), tonic::transport::Error> {
         // A server takes any size; tonic alone would stop at 4 MiB.
-        let points = PointsServer::new(server.clone()).max_decoding_message_size(usize::MAX);
+        let points = PointsServer::new(self.clone()).max_decoding_message_size(usize::MAX);
         let services = Server::builder()
             .add_service(points)
-            .add_service(CollectionsServer::new(server.clone()))
-            .add_service(HealthServer::new(server.clone()));
-        tokio::spawn(services.serve_with_incoming(incoming));
-        server
+            .add_service(CollectionsServer::new(self.clone()))
+            .add_service(HealthServer::new(self));
+        let incoming = incoming.with_nodelay(Some(true));
+        services.serve_with_incoming(incoming).await
     }
 
     /// Where it listens.
