@@ -176,12 +176,12 @@ impl Copier<'_> {
 
 /// What would have failed for any document, and passes.
 fn passes(error: &Error) -> bool {
-    match error.kind() {
+    matches!(
+        error.kind(),
         ErrorKind::DependencyFailed
-        | ErrorKind::Timeout
-        | ErrorKind::Overloaded
-        | ErrorKind::Draining
-        | ErrorKind::NotFound => true,
-        _ => false,
-    }
+            | ErrorKind::Timeout
+            | ErrorKind::Overloaded
+            | ErrorKind::Draining
+            | ErrorKind::NotFound
+    )
 }
