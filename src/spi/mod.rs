@@ -11,6 +11,8 @@ mod encoder;
 mod ingest_steps;
 mod lexical_encoder;
 mod query_expander;
+mod retrieval_analysis;
+mod retrieval_tracker;
 mod retriever;
 mod text_generator;
 mod vector_checks;
@@ -29,6 +31,8 @@ pub use encoder::{
 pub use ingest_steps::{IngestStep, StepObserver};
 pub use lexical_encoder::LexicalEncoder;
 pub use query_expander::{Expanded, QueryExpander};
+pub use retrieval_analysis::RetrievalAnalysis;
+pub use retrieval_tracker::{PURGE_BATCH, RetrievalTracker};
 pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};
 pub use vector_checks::{check_leg, check_points};
