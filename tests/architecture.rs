@@ -17,7 +17,7 @@ struct Row {
 /// Layer 0 and 1, which every row below them may name.
 const BASE: &[&str] = &["error", "fusion", "model", "tenancy", "spi"];
 
-/// What both SQL registries share.
+/// What both SQL databases share.
 const SQL: &[&str] = &[
     "error",
     "model",
@@ -27,6 +27,13 @@ const SQL: &[&str] = &[
     "adapters::registry_rows",
     "adapters::registry_statements",
     "adapters::result_json",
+    "adapters::tracker_analysis",
+    "adapters::tracker_analysis_sql",
+    "adapters::tracker_json",
+    "adapters::tracker_readers",
+    "adapters::tracker_rows",
+    "adapters::tracker_sql",
+    "adapters::tracker_statements",
 ];
 
 /// The same and the one layout of stored points.
@@ -87,6 +94,11 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "expansion",
+        crates: &[],
+        modules: BASE,
+    },
+    Row {
+        path: "tracking",
         crates: &[],
         modules: BASE,
     },
@@ -156,12 +168,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "adapters/sqlite",
-        crates: &["sqlx", "serde_json"],
+        crates: &["sqlx", "serde_json", "uuid"],
         modules: SQL,
     },
     Row {
         path: "adapters/postgres",
-        crates: &["sqlx", "serde_json"],
+        crates: &["sqlx", "serde_json", "uuid"],
         modules: SQL,
     },
     Row {
@@ -177,6 +189,41 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/registry_statements.rs",
         crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_analysis.rs",
+        crates: &["sqlx"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_analysis_sql.rs",
+        crates: &[],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_json.rs",
+        crates: &["serde", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_readers.rs",
+        crates: &["sqlx", "uuid"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_rows.rs",
+        crates: &["uuid"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_sql.rs",
+        crates: &[],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_statements.rs",
+        crates: &["sqlx", "uuid"],
         modules: SQL,
     },
     Row {
@@ -415,7 +462,11 @@ fn singular_places_stay_singular() {
         ),
         (
             "TenantId::stored",
-            &["adapters/registry_statements.rs", "model/ids.rs"],
+            &[
+                "adapters/registry_statements.rs",
+                "adapters/tracker_statements.rs",
+                "model/ids.rs",
+            ],
         ),
         // Only one place decides what becomes of a failed job.
         // What is parked has not failed: its turn comes later.

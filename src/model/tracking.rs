@@ -158,14 +158,16 @@ impl RetrievalRecord {
     }
 
     /// The record as every tracker keeps it. Postgres stores no NUL in text and SQLite no NaN as a number, and one odd
-    /// record must not hold up the batch it came in: NUL becomes U+FFFD, and a score that is no finite number NaN.
+    /// record must not hold up the batch it came in: NUL becomes U+FFFD, and a score that is no finite number NaN; such a signal
+    /// is left out.
     pub fn storable(&self) -> Cow<'_, Self> {
         let odd = |text: &str| text.contains('\0');
         let query = self.query.as_str();
         let texts = [query, &self.request_id, &self.worker, &self.actor];
         let more = [&self.purpose, &self.options, &self.calibration];
-        let odd_chunk =
-            |chunk: &TrackedChunk| odd(&chunk.content_hash) || (chunk.relevance.is_infinite());
+        let odd_chunk = |chunk: &TrackedChunk| {
+            odd(&chunk.content_hash) || chunk.relevance.is_infinite() || odd_signals(&chunk.signals)
+        };
         if !texts.iter().any(|text| odd(text))
             && !more.iter().any(|text| odd(text))
             && !self.chunks.iter().any(odd_chunk)
@@ -192,8 +194,22 @@ impl RetrievalRecord {
             if !chunk.relevance.is_finite() {
                 chunk.relevance = f32::NAN;
             }
+            let signals = &mut chunk.signals;
+            for leg in [&mut signals.dense, &mut signals.sparse, &mut signals.bm25] {
+                *leg = leg.filter(|leg| leg.score.is_finite());
+            }
+            signals.fused = signals.fused.filter(|n| n.is_finite());
+            signals.cross_encoder_logit = signals.cross_encoder_logit.filter(|n| n.is_finite());
         }
     }
+}
+
+fn odd_signals(signals: &Signals) -> bool {
+    let legs = [signals.dense, signals.sparse, signals.bm25];
+    let legs = legs.into_iter().flatten().map(|leg| leg.score);
+    let others = [signals.fused, signals.cross_encoder_logit];
+    let mut all = legs.chain(others.into_iter().flatten());
+    all.any(|number| !number.is_finite())
 }
 
 /// A judgement of a user on a document of a reply.

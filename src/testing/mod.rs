@@ -14,6 +14,7 @@ mod memory_blobs;
 mod memory_registry;
 mod memory_score;
 mod memory_store;
+mod memory_tracker;
 mod retrievers;
 
 pub use abort_at::AbortAt;
@@ -24,4 +25,5 @@ pub use lexical::HashLexicalEncoder;
 pub use memory_blobs::MemoryBlobStore;
 pub use memory_registry::MemoryRegistry;
 pub use memory_store::MemoryVectorStore;
+pub use memory_tracker::MemoryTracker;
 pub use retrievers::InMemoryRetriever;

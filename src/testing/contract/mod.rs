@@ -3,4 +3,5 @@
 pub mod cross_encoder;
 pub mod encoders;
 pub mod registry;
+pub mod tracker;
 pub mod vector_store;
