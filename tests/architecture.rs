@@ -30,6 +30,7 @@ const SQL: &[&str] = &[
     "adapters::tracker_analysis",
     "adapters::tracker_analysis_sql",
     "adapters::tracker_json",
+    "adapters::tracker_purging",
     "adapters::tracker_readers",
     "adapters::tracker_rows",
     "adapters::tracker_sql",
@@ -204,6 +205,11 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/tracker_json.rs",
         crates: &["serde", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_purging.rs",
+        crates: &["sqlx"],
         modules: SQL,
     },
     Row {

@@ -39,6 +39,8 @@ mod tracker_analysis_sql;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod tracker_json;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_purging;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod tracker_readers;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod tracker_rows;

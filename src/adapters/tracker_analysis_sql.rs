@@ -124,15 +124,18 @@ pub(super) const LOW_QUERIES: &str = query_stats!(
      ORDER BY AVG(CASE WHEN r.first_kind = $6 THEN r.first_score END)"
 );
 
+/// Questions are counted where they stand. Joining them with their counts would compare every retrieval with every question
+/// while Postgres has no statistics yet.
 pub(super) const QUERY_DOCUMENTS: &str = concat!(
-    "WITH asked AS (SELECT r.query, r.query_hashed, COUNT(*) AS retrievals FROM retrievals r WHERE ",
+    "WITH asked AS (SELECT r.tenant, r.retrieval_id, r.query, r.query_hashed, COUNT(*) OVER same AS retrievals, \
+     SUM(r.documents) OVER same AS found FROM retrievals r WHERE ",
     window!(),
-    " GROUP BY r.query, r.query_hashed HAVING SUM(r.documents) > 0 ORDER BY retrievals DESC, r.query, r.query_hashed LIMIT $5) \
-     SELECT DISTINCT a.retrievals, a.query, a.query_hashed, d.document_id FROM asked a \
-     JOIN retrievals r ON r.query = a.query AND r.query_hashed = a.query_hashed \
-     JOIN retrieved_documents d ON d.tenant = r.tenant AND d.retrieval_id = r.retrieval_id WHERE ",
-    window!(),
-    " ORDER BY a.retrievals DESC, a.query, a.query_hashed, d.document_id"
+    " WINDOW same AS (PARTITION BY r.query, r.query_hashed)), placed AS (SELECT a.tenant, a.retrieval_id, a.query, \
+     a.query_hashed, a.retrievals, DENSE_RANK() OVER (ORDER BY a.retrievals DESC, a.query, a.query_hashed) AS place \
+     FROM asked a WHERE a.found > 0) \
+     SELECT DISTINCT p.retrievals, p.query, p.query_hashed, d.document_id FROM placed p \
+     JOIN retrieved_documents d ON d.tenant = p.tenant AND d.retrieval_id = p.retrieval_id WHERE p.place <= $5 \
+     ORDER BY p.retrievals DESC, p.query, p.query_hashed, d.document_id"
 );
 
 pub(super) const TOTALS: &str = concat!(

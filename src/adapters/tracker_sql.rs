@@ -96,17 +96,18 @@ pub(super) const TRACKED_CORPORA: &str = "WITH RECURSIVE found(tenant, corpus) A
     FROM found f WHERE f.tenant IS NOT NULL) \
     SELECT tenant, corpus FROM found WHERE tenant IS NOT NULL ORDER BY tenant, corpus";
 
-/// Whether the reply held one of the held documents.
+/// 1 when the reply held one of the documents in the JSON list of `$4`, else 0. A scalar subquery: Postgres would answer an
+/// `EXISTS` by reading every tenant's documents once, and a batch of a purge must not.
 macro_rules! held {
     ($table:literal, $held:literal) => {
         concat!(
-            "EXISTS (SELECT 1 FROM retrieved_documents d WHERE d.tenant = ",
+            "CAST(CASE WHEN $4 = '[]' THEN 0 ELSE COALESCE((SELECT 1 FROM retrieved_documents d WHERE d.tenant = ",
             $table,
             ".tenant AND d.retrieval_id = ",
             $table,
             ".retrieval_id AND d.document_id ",
             $held,
-            ")"
+            " LIMIT 1), 0) END AS BIGINT)"
         )
     };
 }
@@ -127,9 +128,9 @@ macro_rules! due {
                  CAST(COALESCE(SUM(1 - held), 0) AS BIGINT) AS retrievals, \
                  CAST(COALESCE(SUM((1 - held) * chunks), 0) AS BIGINT) AS chunks, \
                  CAST(COALESCE(SUM((1 - held) * documents), 0) AS BIGINT) AS documents \
-                 FROM (SELECT r.chunks, r.documents, CASE WHEN ",
+                 FROM (SELECT r.chunks, r.documents, ",
                 $crate::adapters::tracker_sql::held!("r", $held),
-                " THEN 1 ELSE 0 END AS held FROM retrievals r WHERE r.tenant = $1"
+                " AS held FROM retrievals r WHERE r.tenant = $1"
             ),
             "r",
             " AND r.asked_at <= $3) AS due"
@@ -145,8 +146,9 @@ macro_rules! due_feedback {
             "SELECT COUNT(*) AS feedback FROM retrieval_feedback f WHERE f.tenant = $1",
             "f",
             concat!(
-                " AND f.retrieved_at <= $3 AND NOT ",
-                $crate::adapters::tracker_sql::held!("f", $held)
+                " AND f.retrieved_at <= $3 AND ",
+                $crate::adapters::tracker_sql::held!("f", $held),
+                " = 0"
             )
         )
     };
@@ -158,9 +160,9 @@ macro_rules! purge_page {
     ($held:literal, $lock:literal) => {
         $crate::adapters::tracker_sql::scoped!(
             concat!(
-                "SELECT r.retrieval_id, r.asked_at, CAST(CASE WHEN ",
+                "SELECT r.retrieval_id, r.asked_at, ",
                 $crate::adapters::tracker_sql::held!("r", $held),
-                " THEN 1 ELSE 0 END AS BIGINT) AS held FROM retrievals r WHERE r.tenant = $1"
+                " AS held FROM retrievals r WHERE r.tenant = $1"
             ),
             "r",
             concat!(

@@ -1,47 +1,69 @@
 //! The tracker over an SQL database, bound once for each.
 //!
 //! `sql_tracker!` implements the port for a type with the fields `writer` and `readers` (pools), and two methods of its own:
-//! `insert` writes a batch in one go, `snapshot` begins a read that may take longer than a request would wait.
-//! Must not know how a database is opened.
+//! `insert` writes a batch in one go, `snapshot` begins a read that may take long. Must not know how a database is opened.
 
 /// Implements [`RetrievalTracker`](crate::spi::RetrievalTracker) for `$tracker`.
 ///
-/// `$begin` starts a transaction that writes, `$share` and `$alone` are appended to a `SELECT` that locks, `$ids` and `$held`
-/// say that a value is in the JSON list of `$2` or `$4`, and `$now` reads the clock in microseconds.
+/// `$begin` starts a transaction that writes, `$share` is appended to a `SELECT` that locks, `$ids` says that a value is in
+/// the JSON list of `$2`, and `$now` reads the clock in microseconds.
 macro_rules! sql_tracker {
     (
-        $tracker:ty, $row:ty, begin: $begin:literal, share: $share:literal, alone: $alone:literal, ids: $ids:literal,
-        held: $held:literal, now: $now:literal
+        $tracker:ty, $database:ty, $row:ty, begin: $begin:literal, share: $share:literal, ids: $ids:literal, now: $now:literal
     ) => {
+        use std::collections::HashMap;
         use std::time::Duration;
 
         use async_trait::async_trait;
-        use sqlx::Row;
+        use sqlx::{Row, Transaction};
         use uuid::Uuid;
 
         use crate::adapters::tracker_json::{self as json, damaged};
         use crate::adapters::tracker_readers::tracker_readers;
         use crate::adapters::tracker_rows::TrackerRows;
-        use crate::adapters::tracker_sql::{self as sql, FAILED, Scoped};
-        use crate::adapters::tracker_statements::{
-            held_json, ids_json, last_due, place, sql_failed,
-        };
+        use crate::adapters::tracker_sql::{self as sql, FAILED};
+        use crate::adapters::tracker_statements::{ids_json, place, sql_failed, uuid};
         use crate::error::{ErrorKind, Result};
         use crate::model::{
             ChunkFate, ChunkId, CorpusName, CorpusRef, DocumentId, Feedback, FeedbackOutcome,
             FeedbackReceipt, Grade, JudgedQuery, Outcome, PurgeBatch, PurgeForecast, PurgeScope,
             RecordPosition, RetrievalId, RetrievalQuality, RetrievalRecord, ScoreKind, StageName,
             TenantId, TimeWindow, Timestamp, TrackedChunk, TrackedEnd, TrackedQuery,
-            TrackingCounts,
         };
         use crate::spi::RetrievalTracker;
 
         tracker_readers!($row);
 
         const CHUNKS: &str = sql::chunks_of!($ids);
-        const DUE: Scoped = sql::due!($held);
-        const DUE_FEEDBACK: Scoped = sql::due_feedback!($held);
-        const PURGE_PAGE: Scoped = sql::purge_page!($held, $alone);
+
+        /// The retrieval's row, which no purge removes before the transaction ends: no judgement is left without it.
+        async fn shared(
+            transaction: &mut Transaction<'static, $database>,
+            tenant: &TenantId,
+            id: RetrievalId,
+        ) -> Result<Option<$row>> {
+            let row = sqlx::query(concat!(
+                "SELECT corpus, asked_at FROM retrievals WHERE tenant = $1 AND retrieval_id = $2",
+                $share
+            ))
+            .bind(tenant.as_str())
+            .bind(uuid(id))
+            .fetch_optional(&mut **transaction);
+            row.await.map_err(sql_failed)
+        }
+
+        async fn in_reply(
+            transaction: &mut Transaction<'static, $database>,
+            tenant: &TenantId,
+            feedback: &Feedback,
+        ) -> Result<bool> {
+            let row = sqlx::query(sql::IN_REPLY)
+                .bind(tenant.as_str())
+                .bind(uuid(feedback.retrieval_id))
+                .bind(feedback.document_id.as_str())
+                .fetch_optional(&mut **transaction);
+            Ok(row.await.map_err(sql_failed)?.is_some())
+        }
 
         impl $tracker {
             /// Gives records of one tenant their chunks.
@@ -57,9 +79,8 @@ macro_rules! sql_tracker {
                     .fetch_all(&self.readers)
                     .await
                     .map_err(sql_failed)?;
-                let by_id = records.iter().enumerate();
-                let by_id: std::collections::HashMap<RetrievalId, usize> =
-                    by_id.map(|(at, record)| (record.id, at)).collect();
+                let by_id: HashMap<RetrievalId, usize> =
+                    records.iter().map(|record| record.id).zip(0..).collect();
                 for row in &rows {
                     if let Some(at) = by_id.get(&retrieval_id(row)?) {
                         records[*at].chunks.push(chunk(row)?);
@@ -84,38 +105,21 @@ macro_rules! sql_tracker {
                 tenant: &TenantId,
                 feedback: &Feedback,
             ) -> Result<FeedbackReceipt> {
-                let id = Uuid::from_u128(feedback.retrieval_id.as_u128());
                 let begun = self.writer.begin_with($begin).await;
                 let mut transaction = begun.map_err(sql_failed)?;
-                // A purge waits for this lock, so that no judgement is left without its retrieval.
-                let row = sqlx::query(concat!(
-                    "SELECT corpus, asked_at FROM retrievals WHERE tenant = $1 AND retrieval_id = $2",
-                    $share
-                ))
-                .bind(tenant.as_str())
-                .bind(id)
-                .fetch_optional(&mut *transaction)
-                .await
-                .map_err(sql_failed)?;
-                let Some(row) = row else {
+                let retrieval = shared(&mut transaction, tenant, feedback.retrieval_id).await?;
+                let Some(retrieval) = retrieval else {
                     return Ok(FeedbackReceipt::NoSuchRetrieval);
                 };
-                let in_reply = sqlx::query(sql::IN_REPLY)
-                    .bind(tenant.as_str())
-                    .bind(id)
-                    .bind(feedback.document_id.as_str())
-                    .fetch_optional(&mut *transaction)
-                    .await
-                    .map_err(sql_failed)?;
-                if in_reply.is_none() {
+                if !in_reply(&mut transaction, tenant, feedback).await? {
                     return Ok(FeedbackReceipt::NotInReply);
                 }
                 sqlx::query(sql::SAVE_FEEDBACK)
                     .bind(tenant.as_str())
-                    .bind(id)
+                    .bind(uuid(feedback.retrieval_id))
                     .bind(feedback.document_id.as_str())
-                    .bind(text(&row, "corpus")?)
-                    .bind(signed(&row, "asked_at")?)
+                    .bind(text(&retrieval, "corpus")?)
+                    .bind(signed(&retrieval, "asked_at")?)
                     .bind(feedback.outcome.name())
                     .bind(feedback.storable_actor())
                     .bind(feedback.at.as_micros())
@@ -133,7 +137,7 @@ macro_rules! sql_tracker {
             ) -> Result<Option<RetrievalRecord>> {
                 let row = sqlx::query(sql::RECORD)
                     .bind(tenant.as_str())
-                    .bind(Uuid::from_u128(id.as_u128()))
+                    .bind(uuid(id))
                     .fetch_optional(&self.readers)
                     .await
                     .map_err(sql_failed)?;
@@ -149,7 +153,7 @@ macro_rules! sql_tracker {
             ) -> Result<Vec<Feedback>> {
                 let rows = sqlx::query(sql::FEEDBACK_OF)
                     .bind(tenant.as_str())
-                    .bind(Uuid::from_u128(id.as_u128()))
+                    .bind(uuid(id))
                     .fetch_all(&self.readers)
                     .await
                     .map_err(sql_failed)?;
@@ -250,36 +254,7 @@ macro_rules! sql_tracker {
             }
 
             async fn purge_forecast(&self, scope: &PurgeScope) -> Result<PurgeForecast> {
-                let mut snapshot = self.snapshot().await?;
-                let corpus = scope.corpus.as_ref().map_or("", CorpusName::as_str);
-                let has_corpus = scope.corpus.is_some();
-                let total = sqlx::query(sql::TOTAL.pick(has_corpus))
-                    .bind(scope.tenant.as_str())
-                    .bind(corpus)
-                    .fetch_one(&mut *snapshot)
-                    .await
-                    .map_err(sql_failed)?;
-                let mut found = Vec::with_capacity(2);
-                for statement in [DUE, DUE_FEEDBACK] {
-                    let row = sqlx::query(statement.pick(has_corpus))
-                        .bind(scope.tenant.as_str())
-                        .bind(corpus)
-                        .bind(last_due(scope))
-                        .bind(held_json(scope))
-                        .fetch_one(&mut *snapshot)
-                        .await;
-                    found.push(row.map_err(sql_failed)?);
-                }
-                Ok(PurgeForecast {
-                    removed: TrackingCounts {
-                        retrievals: unsigned(&found[0], "retrievals")?,
-                        chunks: unsigned(&found[0], "chunks")?,
-                        documents: unsigned(&found[0], "documents")?,
-                        feedback: unsigned(&found[1], "feedback")?,
-                    },
-                    held: unsigned(&found[0], "held")?,
-                    total: unsigned(&total, "total")?,
-                })
+                self.forecast(scope).await
             }
 
             async fn purge_batch(
@@ -288,58 +263,7 @@ macro_rules! sql_tracker {
                 after: Option<RecordPosition>,
                 limit: u32,
             ) -> Result<PurgeBatch> {
-                let limit = limit.max(1);
-                let (after_at, after_id) = place(after);
-                let begun = self.writer.begin_with($begin).await;
-                let mut transaction = begun.map_err(sql_failed)?;
-                let page = sqlx::query(PURGE_PAGE.pick(scope.corpus.is_some()))
-                    .bind(scope.tenant.as_str())
-                    .bind(scope.corpus.as_ref().map_or("", CorpusName::as_str))
-                    .bind(last_due(scope))
-                    .bind(held_json(scope))
-                    .bind(after_at)
-                    .bind(after_id)
-                    .bind(i64::from(limit))
-                    .fetch_all(&mut *transaction)
-                    .await
-                    .map_err(sql_failed)?;
-                let mut due = Vec::with_capacity(page.len());
-                let mut next = None;
-                for row in &page {
-                    let (at, id) = (time(row, "asked_at")?, retrieval_id(row)?);
-                    next = Some(RecordPosition { at, id });
-                    if signed(row, "held")? == 0 {
-                        due.push(id);
-                    }
-                }
-                let ids = ids_json(due);
-                let mut removed = [0; 4];
-                // What hangs on retrievals goes before them.
-                let statements = [
-                    sql::remove!("retrieval_feedback", $ids),
-                    sql::remove!("retrieved_documents", $ids),
-                    sql::remove!("retrieved_chunks", $ids),
-                    sql::remove!("retrievals", $ids),
-                ];
-                for (statement, removed) in statements.into_iter().zip(&mut removed) {
-                    let done = sqlx::query(statement)
-                        .bind(scope.tenant.as_str())
-                        .bind(&ids)
-                        .execute(&mut *transaction)
-                        .await;
-                    *removed = done.map_err(sql_failed)?.rows_affected();
-                }
-                transaction.commit().await.map_err(sql_failed)?;
-                let [feedback, documents, chunks, retrievals] = removed;
-                Ok(PurgeBatch {
-                    removed: TrackingCounts {
-                        retrievals,
-                        chunks,
-                        documents,
-                        feedback,
-                    },
-                    next: next.filter(|_| page.len() == limit as usize),
-                })
+                self.purge_page(scope, after, limit.max(1)).await
             }
         }
     };
@@ -348,7 +272,7 @@ macro_rules! sql_tracker {
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::model::{DocumentId, PurgeScope, RecordPosition, RetrievalId, Timestamp};
+use crate::model::{RecordPosition, RetrievalId};
 
 pub(super) use sql_tracker;
 
@@ -364,21 +288,14 @@ pub(super) fn ids_json(ids: impl IntoIterator<Item = RetrievalId>) -> String {
     format!("[{}]", quoted.collect::<Vec<_>>().join(","))
 }
 
-/// The held documents as a JSON list.
-pub(super) fn held_json(scope: &PurgeScope) -> String {
-    let ids: Vec<&str> = scope.held.iter().map(DocumentId::as_str).collect();
-    super::tracker_json::texts_to_json(&ids)
-}
-
-/// The last moment that is due: strictly before the cutoff.
-pub(super) fn last_due(scope: &PurgeScope) -> i64 {
-    let cutoff = scope.cutoff.map(Timestamp::as_micros);
-    cutoff.map_or(i64::MAX, |cutoff| cutoff.saturating_sub(1))
+/// An id as both databases bind it.
+pub(super) fn uuid(id: RetrievalId) -> Uuid {
+    Uuid::from_u128(id.as_u128())
 }
 
 /// Where a page begins; without a place, before everything.
 pub(super) fn place(after: Option<RecordPosition>) -> (i64, Uuid) {
     after.map_or((i64::MIN, Uuid::nil()), |after| {
-        (after.at.as_micros(), Uuid::from_u128(after.id.as_u128()))
+        (after.at.as_micros(), uuid(after.id))
     })
 }

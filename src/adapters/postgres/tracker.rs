@@ -1,21 +1,30 @@
 //! The tracker of retrievals over Postgres. A judgement shares its retrieval's row; a purge takes it alone.
 
+use sqlx::Postgres;
 use sqlx::postgres::PgRow;
-use sqlx::{Postgres, Transaction};
 
 use super::PostgresTracker;
 use crate::adapters::tracker_analysis::sql_analysis;
+use crate::adapters::tracker_purging::sql_purge;
 use crate::adapters::tracker_statements::sql_tracker;
 
 sql_tracker!(
     PostgresTracker,
+    Postgres,
     PgRow,
     begin: "BEGIN",
     share: " FOR SHARE",
+    ids: "= ANY(ARRAY(SELECT id::uuid FROM jsonb_array_elements_text($2::jsonb) AS ids (id)))",
+    now: "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS now"
+);
+sql_purge!(
+    PostgresTracker,
+    Postgres,
+    PgRow,
+    begin: "BEGIN",
     alone: " FOR UPDATE",
     ids: "= ANY(ARRAY(SELECT id::uuid FROM jsonb_array_elements_text($2::jsonb) AS ids (id)))",
-    held: "= ANY(ARRAY(SELECT id FROM jsonb_array_elements_text($4::jsonb) AS ids (id)))",
-    now: "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS now"
+    held: "= ANY(ARRAY(SELECT id FROM jsonb_array_elements_text($4::jsonb) AS ids (id)))"
 );
 sql_analysis!(PostgresTracker, PgRow);
 

@@ -3,6 +3,8 @@
 //! Must not know an implementation.
 
 mod figures;
+mod figures_by_chance;
+mod paging;
 mod purging;
 mod storage;
 
@@ -22,16 +24,15 @@ use crate::model::{
 };
 use crate::spi::{RetrievalAnalysis, RetrievalTracker};
 
-pub use figures::{
-    a_small_corpus_adds_up, figures_agree_with_plain_ones, questions_share_documents,
-};
+pub use figures::{a_small_corpus_adds_up, a_small_corpus_sums_up, questions_share_documents};
+pub use figures_by_chance::figures_agree_with_plain_ones;
+pub use paging::{corpora_are_listed_and_time_is_told, pages_have_no_gaps};
 pub use purging::{
     a_purge_goes_on_where_it_stopped, a_purge_is_strict_and_exact, a_tenant_is_forgotten,
     holds_spare_what_replies_held, inserts_and_purges_do_not_tear,
 };
 pub use storage::{
-    a_batch_counts_once, corpora_are_listed_and_time_is_told, feedback_follows_the_rules,
-    pages_have_no_gaps, records_come_back_whole, tenants_do_not_meet,
+    a_batch_counts_once, feedback_follows_the_rules, records_come_back_whole, tenants_do_not_meet,
 };
 
 /// Both ports of one tracker.
@@ -40,6 +41,36 @@ impl<T: RetrievalTracker + RetrievalAnalysis> Tracker for T {}
 
 /// What a case takes.
 pub type Tracked = Arc<dyn Tracker>;
+
+/// A corpus of a tenant that nobody else has.
+pub fn a_corpus() -> CorpusRef {
+    corpus_of(&tenant(), "docs")
+}
+
+/// A retrieval as a busy service makes them: ten chunks of seven documents, signals, stages, texts of common length.
+pub fn busy_record(corpus: &CorpusRef, micros: i64, number: usize) -> RetrievalRecord {
+    let query = format!(
+        "how is the warranty of part {} handled abroad",
+        number % 5_000
+    );
+    let ids: Vec<String> = (0..10)
+        .map(|n| format!("manuals/part-{:05}.md", (number + n % 7) % 20_000))
+        .collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let mut record = record(corpus, micros, &query, &ids);
+    record.actor = "clerk-17".into();
+    record.purpose = "claim handling".into();
+    record.options = r#"{"corrective":"FILTER","rerank":true,"fusion":{"k":60}}"#.into();
+    record.stages = StageName::ORDER[1..]
+        .iter()
+        .map(|s| stage(*s, 700))
+        .collect();
+    for chunk in &mut record.chunks {
+        chunk.signals.fused = Some(0.031);
+        chunk.signals.cross_encoder_logit = Some(3.25);
+    }
+    record
+}
 
 fn tenant() -> TenantId {
     let name = format!("t{}", &Uuid::new_v4().simple().to_string()[..12]);
@@ -115,6 +146,11 @@ fn stage(stage: StageName, micros: u64) -> StageReport {
         outputs: 10,
         model_calls: 3,
     }
+}
+
+/// NaN equals nothing, but prints.
+fn shown<T: std::fmt::Debug>(value: &T) -> String {
+    format!("{value:?}")
 }
 
 fn judgement(record: &RetrievalRecord, id: &str, outcome: FeedbackOutcome) -> Feedback {

@@ -80,7 +80,10 @@ pub async fn a_purge_is_strict_and_exact(tracker: Tracked) {
             .is_empty()
     );
     // Stored again, nothing old hangs on it: what hung on it was gone too.
-    tracker.record(&[judged.clone()]).await.expect("stored");
+    tracker
+        .record(std::slice::from_ref(judged))
+        .await
+        .expect("stored");
     assert!(
         tracker
             .feedback_of(&owner, judged.id)
@@ -165,7 +168,10 @@ pub async fn a_tenant_is_forgotten(tracker: Tracked) {
     }
     tracker.record(&batch).await.expect("stored");
     let foreign = record(&corpus_of(&other, "a"), 1, "q", &["d"]);
-    tracker.record(&[foreign.clone()]).await.expect("stored");
+    tracker
+        .record(std::slice::from_ref(&foreign))
+        .await
+        .expect("stored");
     let everything = PurgeScope::everything(&owner);
     let removed = tracker.purge_older_than(&everything).await.expect("purged");
     assert_eq!(removed, counts(&batch));
