@@ -65,29 +65,28 @@ macro_rules! sql_tracker {
             Ok(row.await.map_err(sql_failed)?.is_some())
         }
 
-        impl $tracker {
-            /// Gives records of one tenant their chunks.
-            async fn with_chunks(
-                &self,
-                tenant: &TenantId,
-                mut records: Vec<RetrievalRecord>,
-            ) -> Result<Vec<RetrievalRecord>> {
-                let ids = ids_json(records.iter().map(|record| record.id));
-                let rows = sqlx::query(CHUNKS)
-                    .bind(tenant.as_str())
-                    .bind(ids)
-                    .fetch_all(&self.readers)
-                    .await
-                    .map_err(sql_failed)?;
-                let by_id: HashMap<RetrievalId, usize> =
-                    records.iter().map(|record| record.id).zip(0..).collect();
-                for row in &rows {
-                    if let Some(at) = by_id.get(&retrieval_id(row)?) {
-                        records[*at].chunks.push(chunk(row)?);
-                    }
+        /// Gives records of one tenant their chunks, as they are in the same state of the database: a purge in between would
+        /// leave records without them.
+        async fn with_chunks(
+            snapshot: &mut Transaction<'static, $database>,
+            tenant: &TenantId,
+            mut records: Vec<RetrievalRecord>,
+        ) -> Result<Vec<RetrievalRecord>> {
+            let ids = ids_json(records.iter().map(|record| record.id));
+            let rows = sqlx::query(CHUNKS)
+                .bind(tenant.as_str())
+                .bind(ids)
+                .fetch_all(&mut **snapshot)
+                .await
+                .map_err(sql_failed)?;
+            let by_id: HashMap<RetrievalId, usize> =
+                records.iter().map(|record| record.id).zip(0..).collect();
+            for row in &rows {
+                if let Some(at) = by_id.get(&retrieval_id(row)?) {
+                    records[*at].chunks.push(chunk(row)?);
                 }
-                Ok(records)
             }
+            Ok(records)
         }
 
         #[async_trait]
@@ -135,15 +134,16 @@ macro_rules! sql_tracker {
                 tenant: &TenantId,
                 id: RetrievalId,
             ) -> Result<Option<RetrievalRecord>> {
+                let mut snapshot = self.snapshot().await?;
                 let row = sqlx::query(sql::RECORD)
                     .bind(tenant.as_str())
                     .bind(uuid(id))
-                    .fetch_optional(&self.readers)
+                    .fetch_optional(&mut *snapshot)
                     .await
                     .map_err(sql_failed)?;
                 let Some(row) = row else { return Ok(None) };
                 let bare = vec![record(tenant, &row)?];
-                Ok(self.with_chunks(tenant, bare).await?.pop())
+                Ok(with_chunks(&mut snapshot, tenant, bare).await?.pop())
             }
 
             async fn feedback_of(
@@ -170,6 +170,7 @@ macro_rules! sql_tracker {
             ) -> Result<Vec<RetrievalRecord>> {
                 let (since, until) = window.bounds();
                 let (after_at, after_id) = place(after);
+                let mut snapshot = self.snapshot().await?;
                 let rows = sqlx::query(sql::RECORDS.pick(corpus.is_some()))
                     .bind(tenant.as_str())
                     .bind(corpus.map_or("", CorpusName::as_str))
@@ -178,12 +179,12 @@ macro_rules! sql_tracker {
                     .bind(after_at)
                     .bind(after_id)
                     .bind(i64::from(limit))
-                    .fetch_all(&self.readers)
+                    .fetch_all(&mut *snapshot)
                     .await
                     .map_err(sql_failed)?;
                 let bare = rows.iter().map(|row| record(tenant, row));
                 let bare = bare.collect::<Result<Vec<_>>>()?;
-                self.with_chunks(tenant, bare).await
+                with_chunks(&mut snapshot, tenant, bare).await
             }
 
             async fn judgements(
@@ -282,10 +283,11 @@ pub(super) fn sql_failed(error: sqlx::Error) -> Error {
 
 /// A set of retrievals as both databases take it: a JSON list of hexadecimal digits.
 pub(super) fn ids_json(ids: impl IntoIterator<Item = RetrievalId>) -> String {
-    let quoted = ids
-        .into_iter()
-        .map(|id| format!("\"{:032x}\"", id.as_u128()));
-    format!("[{}]", quoted.collect::<Vec<_>>().join(","))
+    let quoted = |id: RetrievalId| format!("\"{:032x}\"", id.as_u128());
+    format!(
+        "[{}]",
+        ids.into_iter().map(quoted).collect::<Vec<_>>().join(",")
+    )
 }
 
 /// An id as both databases bind it.

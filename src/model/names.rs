@@ -72,11 +72,15 @@ named! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn names_lead_back() {
         for kind in ScoreKind::ALL {
             assert_eq!(ScoreKind::parse(kind.name()), Some(*kind));
+        }
+        for kind in ErrorKind::ALL {
+            assert_eq!(ErrorKind::parse(kind.name()), Some(kind));
         }
         assert_eq!(ChunkFate::parse("dropped"), None);
         assert_eq!(FeedbackOutcome::ALL.len(), 4);

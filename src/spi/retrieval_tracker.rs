@@ -34,7 +34,8 @@ pub trait RetrievalTracker: Send + Sync + fmt::Debug {
     /// The judgements on one retrieval, by document.
     async fn feedback_of(&self, tenant: &TenantId, id: RetrievalId) -> Result<Vec<Feedback>>;
 
-    /// Up to `limit` retrievals of a window with their chunks, by time and id, behind `after`.
+    /// Up to `limit` retrievals of a window with their chunks, by time and id, behind `after`. One whose event comes late stands
+    /// where it was asked, which may be on a page that was read before.
     async fn records(
         &self,
         tenant: &TenantId,

@@ -121,9 +121,12 @@ async fn inserts(
     took
 }
 
+/// With ten chunks and seven documents each, a million rows and more.
+const OLD: usize = 60_000;
+
 async fn purge_beside_inserts(tracker: Tracked, name: &str) {
     let corpus = a_corpus();
-    fill(&tracker, &corpus, 0, 20_000, 500).await;
+    fill(&tracker, &corpus, 0, OLD, 500).await;
     let percentiles = |took: &[Duration]| {
         (
             took[took.len() / 2],
@@ -147,7 +150,7 @@ async fn purge_beside_inserts(tracker: Tracked, name: &str) {
     );
     let removed = purge.await.expect("ran");
     println!("{name}: {removed:?} in {:.2?}", started.elapsed());
-    assert_eq!(removed.retrievals, 20_000);
+    assert_eq!(removed.retrievals, OLD as u64);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
