@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::adapters::tracker_json as json;
-use crate::model::{ChunkFate, RetrievalRecord, StageName, TrackedChunk, TrackedEnd, TrackedQuery};
+use crate::model::{
+    ChunkFate, RetrievalId, RetrievalRecord, StageName, TrackedChunk, TrackedEnd, TrackedQuery,
+};
 
 /// A row of `retrievals`.
 #[derive(Debug)]
@@ -121,6 +123,20 @@ impl<'a> TrackerRows<'a> {
     }
 }
 
+/// A set of retrievals as both databases take it: a JSON list of hexadecimal digits.
+pub(super) fn ids_json(ids: impl IntoIterator<Item = RetrievalId>) -> String {
+    let quoted = |id: RetrievalId| format!("\"{:032x}\"", id.as_u128());
+    format!(
+        "[{}]",
+        ids.into_iter().map(quoted).collect::<Vec<_>>().join(",")
+    )
+}
+
+/// An id as both databases bind it.
+pub(super) fn uuid(id: RetrievalId) -> Uuid {
+    Uuid::from_u128(id.as_u128())
+}
+
 fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -148,7 +164,7 @@ fn retrieval(record: &RetrievalRecord, documents: usize) -> RetrievalRow<'_> {
     let first = record.returned().next();
     RetrievalRow {
         tenant: record.tenant().as_str(),
-        retrieval_id: Uuid::from_u128(record.id.as_u128()),
+        retrieval_id: uuid(record.id),
         corpus: record.corpus.corpus.as_str(),
         asked_at: record.at.as_micros(),
         request_id: &record.request_id,
@@ -187,7 +203,7 @@ fn retrieval(record: &RetrievalRecord, documents: usize) -> RetrievalRow<'_> {
 fn chunk<'a>(record: &'a RetrievalRecord, at: usize, chunk: &'a TrackedChunk) -> ChunkRow<'a> {
     ChunkRow {
         tenant: record.tenant().as_str(),
-        retrieval_id: Uuid::from_u128(record.id.as_u128()),
+        retrieval_id: uuid(record.id),
         position: count(at),
         chunk_id: Uuid::from_u128(chunk.chunk_id.0),
         document_id: chunk.document_id.as_str(),
@@ -206,7 +222,7 @@ fn chunk<'a>(record: &'a RetrievalRecord, at: usize, chunk: &'a TrackedChunk) ->
 fn document<'a>(record: &'a RetrievalRecord, best: &'a TrackedChunk) -> DocumentRow<'a> {
     DocumentRow {
         tenant: record.tenant().as_str(),
-        retrieval_id: Uuid::from_u128(record.id.as_u128()),
+        retrieval_id: uuid(record.id),
         document_id: best.document_id.as_str(),
         rank: i64::from(best.rank),
         score: score(best),

@@ -20,9 +20,9 @@ macro_rules! sql_tracker {
 
         use crate::adapters::tracker_json::{self as json, damaged};
         use crate::adapters::tracker_readers::tracker_readers;
-        use crate::adapters::tracker_rows::TrackerRows;
+        use crate::adapters::tracker_rows::{TrackerRows, ids_json, uuid};
         use crate::adapters::tracker_sql::{self as sql, FAILED};
-        use crate::adapters::tracker_statements::{ids_json, place, sql_failed, uuid};
+        use crate::adapters::tracker_statements::{place, sql_failed};
         use crate::error::{ErrorKind, Result};
         use crate::model::{
             ChunkFate, ChunkId, CorpusName, CorpusRef, DocumentId, Feedback, FeedbackOutcome,
@@ -272,27 +272,14 @@ macro_rules! sql_tracker {
 
 use uuid::Uuid;
 
+use crate::adapters::tracker_rows::uuid;
 use crate::error::Error;
-use crate::model::{RecordPosition, RetrievalId};
+use crate::model::RecordPosition;
 
 pub(super) use sql_tracker;
 
 pub(super) fn sql_failed(error: sqlx::Error) -> Error {
     Error::dependency("the tracker's database failed", error)
-}
-
-/// A set of retrievals as both databases take it: a JSON list of hexadecimal digits.
-pub(super) fn ids_json(ids: impl IntoIterator<Item = RetrievalId>) -> String {
-    let quoted = |id: RetrievalId| format!("\"{:032x}\"", id.as_u128());
-    format!(
-        "[{}]",
-        ids.into_iter().map(quoted).collect::<Vec<_>>().join(",")
-    )
-}
-
-/// An id as both databases bind it.
-pub(super) fn uuid(id: RetrievalId) -> Uuid {
-    Uuid::from_u128(id.as_u128())
 }
 
 /// Where a page begins; without a place, before everything.
