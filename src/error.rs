@@ -43,6 +43,29 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind.
+    pub const ALL: [Self; 14] = [
+        Self::Malformed,
+        Self::TenantInvalid,
+        Self::NotFound,
+        Self::SchemaConflict,
+        Self::TooLarge,
+        Self::UnsupportedEncoding,
+        Self::InvalidField,
+        Self::TenantLimit,
+        Self::Internal,
+        Self::DependencyFailed,
+        Self::Overloaded,
+        Self::Draining,
+        Self::RequiredStageDegraded,
+        Self::Timeout,
+    ];
+
+    /// The kind of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The name on the wire.
     pub const fn name(self) -> &'static str {
         match self {

@@ -17,6 +17,7 @@ pub mod evaluation;
 pub mod expansion;
 pub mod ingest;
 pub mod retrieval;
+pub mod tracking;
 // L3: adapters
 pub mod adapters;
 // L4: the edge

@@ -17,7 +17,7 @@ struct Row {
 /// Layer 0 and 1, which every row below them may name.
 const BASE: &[&str] = &["error", "fusion", "model", "tenancy", "spi"];
 
-/// What both SQL registries share.
+/// What both SQL databases share.
 const SQL: &[&str] = &[
     "error",
     "model",
@@ -28,6 +28,14 @@ const SQL: &[&str] = &[
     "adapters::registry_statements",
     "adapters::rebuild_statements",
     "adapters::result_json",
+    "adapters::tracker_analysis",
+    "adapters::tracker_analysis_sql",
+    "adapters::tracker_json",
+    "adapters::tracker_purging",
+    "adapters::tracker_readers",
+    "adapters::tracker_rows",
+    "adapters::tracker_sql",
+    "adapters::tracker_statements",
 ];
 
 /// The same and the one layout of stored points.
@@ -88,6 +96,11 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "expansion",
+        crates: &[],
+        modules: BASE,
+    },
+    Row {
+        path: "tracking",
         crates: &[],
         modules: BASE,
     },
@@ -157,12 +170,12 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "adapters/sqlite",
-        crates: &["sqlx", "serde_json"],
+        crates: &["sqlx", "serde_json", "uuid"],
         modules: SQL,
     },
     Row {
         path: "adapters/postgres",
-        crates: &["sqlx", "serde_json"],
+        crates: &["sqlx", "serde_json", "uuid"],
         modules: SQL,
     },
     Row {
@@ -183,6 +196,46 @@ const ROWS: &[Row] = &[
     Row {
         path: "adapters/registry_statements.rs",
         crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_analysis.rs",
+        crates: &["sqlx"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_analysis_sql.rs",
+        crates: &[],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_json.rs",
+        crates: &["serde", "serde_json"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_purging.rs",
+        crates: &["sqlx"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_readers.rs",
+        crates: &["sqlx", "uuid"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_rows.rs",
+        crates: &["uuid"],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_sql.rs",
+        crates: &[],
+        modules: SQL,
+    },
+    Row {
+        path: "adapters/tracker_statements.rs",
+        crates: &["sqlx", "uuid"],
         modules: SQL,
     },
     Row {
@@ -424,6 +477,7 @@ fn singular_places_stay_singular() {
             &[
                 "adapters/rebuild_statements.rs",
                 "adapters/registry_statements.rs",
+                "adapters/tracker_statements.rs",
                 "model/ids.rs",
             ],
         ),

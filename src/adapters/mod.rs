@@ -34,3 +34,19 @@ mod registry_statements;
 mod result_json;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_analysis;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_analysis_sql;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_json;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_purging;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_readers;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_rows;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_sql;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod tracker_statements;

@@ -10,12 +10,17 @@ mod ids;
 mod job;
 mod limits;
 mod metadata;
+mod names;
 mod options;
 mod query;
 mod retrieval;
+mod retrieval_id;
 mod schema;
 mod score;
 mod time;
+mod tracking;
+mod tracking_stats;
+mod tracking_window;
 
 pub use calibration::{Calibration, Calibrations};
 pub use chunk::{Chunk, ChunkId, Span, StoredChunk};
@@ -40,6 +45,18 @@ pub use retrieval::{
     Gradings, Outcome, Retrieval, RetrievalQuality, RetrievalRequest, RetrievedChunk, StageName,
     StageReport,
 };
+pub use retrieval_id::RetrievalId;
 pub use schema::{CollectionSchema, Distance, ModelIds, ModelPair, SCHEMA_VERSION};
 pub use score::{Grade, Leg, LegSignal, ScoreKind, Scored, Signals, SparseVector};
 pub use time::Timestamp;
+pub use tracking::{
+    ChunkFate, Feedback, FeedbackOutcome, FeedbackReceipt, RetrievalRecord, TrackedChunk,
+    TrackedEnd, TrackedQuery,
+};
+pub use tracking_stats::{
+    DocumentSelection, DocumentStats, FeedbackCounts, LatencyStats, MeanScores, PoorJudgement,
+    QueryDocuments, QuerySelection, QueryStats, TrackingTotals,
+};
+pub use tracking_window::{
+    JudgedQuery, PurgeBatch, PurgeForecast, PurgeScope, RecordPosition, TimeWindow, TrackingCounts,
+};

@@ -70,7 +70,7 @@ pub struct RetrievalRequest {
 }
 
 /// How a retrieval ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
     /// There are results.
     Ok,

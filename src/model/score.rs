@@ -32,7 +32,7 @@ impl Leg {
 }
 
 /// What a relevance score is; depends on configuration and options, never on the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ScoreKind {
     /// Cosine similarity, −1 to 1.
     Cosine,

@@ -13,6 +13,8 @@ mod lexical_encoder;
 mod model_set;
 mod query_expander;
 mod rebuild_registry;
+mod retrieval_analysis;
+mod retrieval_tracker;
 mod retriever;
 mod text_generator;
 mod vector_checks;
@@ -35,6 +37,8 @@ pub use query_expander::{Expanded, QueryExpander};
 pub use rebuild_registry::{
     Rebuild, RebuildProgress, RebuildRegistry, RebuildState, Switch, Unbuilt,
 };
+pub use retrieval_analysis::RetrievalAnalysis;
+pub use retrieval_tracker::{PURGE_BATCH, RetrievalTracker};
 pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};
 pub use vector_checks::{check_leg, check_points};

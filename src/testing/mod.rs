@@ -15,6 +15,7 @@ mod memory_rebuilds;
 mod memory_registry;
 mod memory_score;
 mod memory_store;
+mod memory_tracker;
 mod models;
 mod retrievers;
 
@@ -26,5 +27,6 @@ pub use lexical::HashLexicalEncoder;
 pub use memory_blobs::MemoryBlobStore;
 pub use memory_registry::MemoryRegistry;
 pub use memory_store::MemoryVectorStore;
+pub use memory_tracker::MemoryTracker;
 pub use models::{hash_models, hash_set, hash_set_over};
 pub use retrievers::InMemoryRetriever;

@@ -1,9 +1,11 @@
-//! The document registry in Postgres, for any number of workers.
+//! The document registry and the tracker of retrievals in Postgres, for any number of workers.
 //!
 //! Layer 3. Connections come from a bounded pool that replaces broken ones. The server ends statements, waits for locks and
 //! idle transactions by itself, so that a worker that hangs or dies holds nothing for long.
 
 mod registry;
+mod tracker;
+mod tracker_insert;
 
 use std::time::Duration;
 
@@ -32,7 +34,22 @@ pub struct PostgresRegistry {
     readers: PgPool,
 }
 
+/// The tracker over the same.
+#[derive(Debug, Clone)]
+pub struct PostgresTracker {
+    writer: PgPool,
+    readers: PgPool,
+}
+
 impl PostgresRegistry {
+    /// The tracker over the registry's connections; it closes with the registry.
+    pub fn tracker(&self) -> PostgresTracker {
+        PostgresTracker {
+            writer: self.writer.clone(),
+            readers: self.readers.clone(),
+        }
+    }
+
     /// Connects with at most `connections`, and brings the schema up to date; workers that start together take turns.
     ///
     /// # Errors

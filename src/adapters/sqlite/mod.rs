@@ -1,9 +1,11 @@
-//! The document registry in a SQLite file.
+//! The document registry and the tracker of retrievals in a SQLite file.
 //!
 //! Writes go through one connection with `BEGIN IMMEDIATE`, so that a transaction never fails half-way for a lock;
 //! reads have their own connections. A commit is on disk (`synchronous = FULL`) before a call returns.
 
 mod registry;
+mod tracker;
+mod tracker_insert;
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +28,22 @@ pub struct SqliteRegistry {
     readers: SqlitePool,
 }
 
+/// The tracker over the same.
+#[derive(Debug, Clone)]
+pub struct SqliteTracker {
+    writer: SqlitePool,
+    readers: SqlitePool,
+}
+
 impl SqliteRegistry {
+    /// The tracker over the registry's connections; it closes with the registry.
+    pub fn tracker(&self) -> SqliteTracker {
+        SqliteTracker {
+            writer: self.writer.clone(),
+            readers: self.readers.clone(),
+        }
+    }
+
     /// Opens or creates the file and brings its schema up to date.
     ///
     /// # Errors

@@ -4,4 +4,5 @@ pub mod cross_encoder;
 pub mod encoders;
 pub mod rebuilds;
 pub mod registry;
+pub mod tracker;
 pub mod vector_store;

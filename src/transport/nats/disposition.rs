@@ -139,6 +139,8 @@ mod tests {
                 Disposition::DeadLetter | Disposition::Refuse => 0,
             })
             .collect();
-        assert_eq!(waits, [2, 10, 60, 300, 300, 300]);
+        assert_eq!(waits, [2, 10, 30, 30, 30, 30]);
+        let of_a_bug: Vec<u64> = (1..=6).map(|d| retry_delay(d).as_secs()).collect();
+        assert_eq!(of_a_bug, [2, 10, 60, 300, 300, 300]);
     }
 }
