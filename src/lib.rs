@@ -16,6 +16,7 @@ pub mod crossencoder;
 pub mod evaluation;
 pub mod expansion;
 pub mod ingest;
+pub mod retention;
 pub mod retrieval;
 pub mod tracking;
 // L3: adapters

@@ -27,6 +27,7 @@ const SQL: &[&str] = &[
     "adapters::registry_rows",
     "adapters::registry_statements",
     "adapters::rebuild_statements",
+    "adapters::retention_statements",
     "adapters::result_json",
     "adapters::tracker_analysis",
     "adapters::tracker_analysis_sql",
@@ -82,6 +83,11 @@ const ROWS: &[Row] = &[
     Row {
         path: "ingest",
         crates: &["sha2", "uuid", "text_splitter"],
+        modules: BASE,
+    },
+    Row {
+        path: "retention",
+        crates: &[],
         modules: BASE,
     },
     Row {
@@ -189,6 +195,11 @@ const ROWS: &[Row] = &[
         modules: SQL,
     },
     Row {
+        path: "adapters/retention_statements.rs",
+        crates: &["sqlx", "serde_json"],
+        modules: SQL,
+    },
+    Row {
         path: "adapters/rebuild_statements.rs",
         crates: &["sqlx", "serde_json"],
         modules: SQL,
@@ -263,7 +274,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "config",
-        crates: &["config", "serde"],
+        crates: &["chrono", "config", "croner", "serde"],
         modules: &["error", "model"],
     },
     Row {
@@ -477,6 +488,7 @@ fn singular_places_stay_singular() {
             &[
                 "adapters/rebuild_statements.rs",
                 "adapters/registry_statements.rs",
+                "adapters/retention_statements.rs",
                 "adapters/tracker_statements.rs",
                 "model/ids.rs",
             ],

@@ -32,6 +32,8 @@ mod registry_rules;
 mod registry_statements;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod result_json;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod retention_statements;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

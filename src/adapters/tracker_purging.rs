@@ -12,7 +12,7 @@ macro_rules! sql_purge {
         $tracker:ty, $database:ty, $row:ty, begin: $begin:literal, alone: $alone:literal, ids: $ids:literal,
         held: $held:literal
     ) => {
-        use crate::adapters::tracker_purging::{corpus_text, held_json, last_due};
+        use crate::adapters::tracker_purging::{corpus_text, count, held_json, last_due};
         use crate::adapters::tracker_sql::Scoped;
         use crate::model::TrackingCounts;
 
@@ -120,6 +120,17 @@ macro_rules! sql_purge {
                     }
                 }
                 let removed = remove(&mut transaction, &scope.tenant, due).await?;
+                if let Some(run) = &scope.run {
+                    sqlx::query(sql::COUNT_FOR_RUN)
+                        .bind(run)
+                        .bind(count(removed.retrievals))
+                        .bind(count(removed.chunks))
+                        .bind(count(removed.documents))
+                        .bind(count(removed.feedback))
+                        .execute(&mut *transaction)
+                        .await
+                        .map_err(sql_failed)?;
+                }
                 transaction.commit().await.map_err(sql_failed)?;
                 let next = last.filter(|_| page.len() == limit as usize);
                 Ok(PurgeBatch { removed, next })
@@ -141,6 +152,11 @@ pub(super) fn corpus_text(scope: &PurgeScope) -> &str {
 pub(super) fn held_json(scope: &PurgeScope) -> String {
     let ids: Vec<&str> = scope.held.iter().map(DocumentId::as_str).collect();
     super::tracker_json::texts_to_json(&ids)
+}
+
+/// A count as databases keep it.
+pub(super) fn count(rows: u64) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
 }
 
 /// The last moment that is due: strictly before the cutoff.

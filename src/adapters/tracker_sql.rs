@@ -187,3 +187,7 @@ macro_rules! remove {
     };
 }
 pub(super) use remove;
+
+/// A run's counters, beside what they count.
+pub(super) const COUNT_FOR_RUN: &str = "UPDATE retention_runs SET retrievals = retrievals + $2, chunks = chunks + $3, \
+    documents = documents + $4, feedback = feedback + $5 WHERE run_key = $1";

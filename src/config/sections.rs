@@ -290,8 +290,33 @@ pub enum Guarantee {
 #[allow(missing_docs)]
 pub struct RetentionSection {
     pub days: u32,
+    pub min_days: u32,
     pub schedule: String,
+    pub tick_source: TickSource,
     pub max_share: f64,
+    pub batch_rows: u32,
+    pub max_run_minutes: u32,
+    #[serde(default)]
+    pub tenants: BTreeMap<String, TenantRetention>,
+}
+
+/// Who makes the ticks of the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum TickSource {
+    Auto,
+    Server,
+    Workers,
+}
+
+/// A tenant's own windows.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct TenantRetention {
+    pub days: Option<u32>,
+    pub corpora: BTreeMap<String, u32>,
 }
 
 /// Limits by tenant.

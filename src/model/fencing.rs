@@ -102,6 +102,19 @@ pub fn fence_document(row: &mut DocumentRow, sequence: u64) -> bool {
     true
 }
 
+/// A document whose time is over at `now` is buried at its own sequence, so that every newer job finds what it would have
+/// found. Its points are those below `live`, which is one above. Returns whether it was due.
+pub fn expire_document(row: &mut DocumentRow, now: Timestamp) -> bool {
+    let due = row.expires_at.is_some_and(|at| at <= now);
+    if row.deleted || !due {
+        return false;
+    }
+    let (sequence, live) = (row.sequence, row.live.max(row.sequence) + 1);
+    bury(row, sequence);
+    row.live = live;
+    true
+}
+
 /// What step 4 decided.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Finish {
@@ -307,6 +320,27 @@ mod tests {
         assert!((row.deleted, row.live) == (true, 7));
         put(&mut row, 7, 8, &hashes("a", "m"), 2);
         assert!(!fence_document(&mut row, 7));
+    }
+
+    #[test]
+    fn what_has_expired_goes_and_newer_jobs_find_the_way_free() {
+        let at = Timestamp::from_micros;
+        let mut row = DocumentRow::default();
+        put(&mut row, 0, 5, &hashes("a", "m"), 2);
+        put(&mut row, 0, 6, &hashes("a", "m"), 2);
+        row.expires_at = Some(at(10));
+        assert!(!expire_document(&mut row, at(9)));
+        assert!(expire_document(&mut row, at(10)), "at its very moment");
+        assert!(!expire_document(&mut row, at(10)), "once");
+        assert_eq!((row.sequence, row.live, row.deleted), (6, 7, true));
+        assert_eq!(
+            begin_put(&mut row, 0, &hashes("a", "m"), &job(7)),
+            Decision::Write
+        );
+        assert_eq!(
+            put(&mut row, 0, 4, &hashes("a", "m"), 1).status,
+            IngestStatus::Superseded
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod metadata;
 mod names;
 mod options;
 mod query;
+mod retention;
 mod retrieval;
 mod retrieval_id;
 mod schema;
@@ -25,7 +26,8 @@ mod tracking_window;
 pub use calibration::{Calibration, Calibrations};
 pub use chunk::{Chunk, ChunkId, Span, StoredChunk};
 pub use fencing::{
-    Decision, DocumentRow, Finish, Written, begin_delete, begin_put, fence_document, finish_put,
+    Decision, DocumentRow, Finish, Written, begin_delete, begin_put, expire_document,
+    fence_document, finish_put,
 };
 pub use filter::{
     Bound, Filter, FilterValue, MAX_FILTER_DEPTH, MAX_FILTER_NODES, MAX_IN_VALUES, Range,
@@ -41,6 +43,9 @@ pub use metadata::{
 };
 pub use options::{CorrectiveMode, FusionWeights, Include, RerankAgainst, RetrievalOptions};
 pub use query::{ExpansionOptions, ExpansionStrategy, Origin, QueryText};
+pub use retention::{
+    AdminAct, Hold, HoldScope, RetentionWindows, Run, RunCounts, RunOrder, RunState, cutoff,
+};
 pub use retrieval::{
     Gradings, Outcome, Retrieval, RetrievalQuality, RetrievalRequest, RetrievedChunk, StageName,
     StageReport,

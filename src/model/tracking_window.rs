@@ -100,6 +100,8 @@ pub struct PurgeScope {
     pub cutoff: Option<Timestamp>,
     /// Retrievals whose reply held one of these documents stay: evidence under a legal hold.
     pub held: Vec<DocumentId>,
+    /// The run whose counters each removal adds to, in its own transaction; `None` = nobody counts.
+    pub run: Option<String>,
 }
 
 impl PurgeScope {
@@ -126,7 +128,15 @@ impl PurgeScope {
             corpus: None,
             cutoff: None,
             held: Vec::new(),
+            run: None,
         }
+    }
+
+    /// The same, counted by this run.
+    #[must_use]
+    pub fn counted_by(mut self, run: &str) -> Self {
+        self.run = Some(run.to_owned());
+        self
     }
 
     /// The same, sparing what held these documents.

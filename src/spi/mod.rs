@@ -13,6 +13,7 @@ mod lexical_encoder;
 mod model_set;
 mod query_expander;
 mod rebuild_registry;
+mod retention_registry;
 mod retrieval_analysis;
 mod retrieval_tracker;
 mod retriever;
@@ -37,6 +38,7 @@ pub use query_expander::{Expanded, QueryExpander};
 pub use rebuild_registry::{
     Rebuild, RebuildProgress, RebuildRegistry, RebuildState, Switch, Unbuilt,
 };
+pub use retention_registry::{JobHorizon, JobSource, Ledger, RetentionRegistry};
 pub use retrieval_analysis::RetrievalAnalysis;
 pub use retrieval_tracker::{PURGE_BATCH, RetrievalTracker};
 pub use retriever::Retriever;

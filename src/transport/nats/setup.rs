@@ -74,7 +74,7 @@ pub async fn setup(connection: &Connection, replicas: usize, highest: u64) -> Re
     Ok(changes)
 }
 
-async fn stream(connection: &Connection, wanted: Config) -> Result<Change> {
+pub(super) async fn stream(connection: &Connection, wanted: Config) -> Result<Change> {
     let what = format!("stream {}", wanted.name);
     let jetstream = &connection.jetstream;
     let found = match jetstream.get_stream(&wanted.name).await {
@@ -157,7 +157,7 @@ async fn raised(ingest: &Stream, highest: u64) -> Result<Option<Change>> {
     }))
 }
 
-async fn consumer(ingest: &Stream, wanted: pull::Config) -> Result<Change> {
+pub(super) async fn consumer(ingest: &Stream, wanted: pull::Config) -> Result<Change> {
     let name = wanted.durable_name.clone().unwrap_or_default();
     let what = format!("consumer {name}");
     let found = match ingest.get_consumer::<pull::Config>(&name).await {
@@ -187,6 +187,9 @@ async fn consumer(ingest: &Stream, wanted: pull::Config) -> Result<Change> {
     Ok(Change { what, action })
 }
 
-fn failed(what: &str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+pub(super) fn failed(
+    what: &str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
     Error::dependency(format!("{what} can't be set up"), error)
 }
