@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use prost_build::Config;
 use protox::prost::Message;
 
-const FILES: [&str; 5] = [
+const FILES: &[&str] = &[
     "ragbus/v1/admin.proto",
+    "ragbus/v1/retention.proto",
     "ragbus/v1/common.proto",
     "ragbus/v1/ingest.proto",
     "ragbus/v1/retrieve.proto",

@@ -3,6 +3,7 @@
 
 mod limits;
 mod models;
+mod retention;
 mod stages;
 mod storage;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -18,19 +20,21 @@ use crate::adapters::lexical::Bm25Encoder;
 use crate::adapters::llm::{ChatConfig, ChatGenerator, check_endpoint};
 use crate::adapters::onnx::InferencePool;
 use crate::adapters::parse::TextParser;
-use crate::config::{Config, RoleName, TenancyKind};
+use crate::config::{Config, RoleName, TenancyKind, TickSource};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
+use crate::ingest::{Forgetter, IngestParts, IngestProcessor, NoObserver};
 use crate::model::{ModelIds, TenantId};
+use crate::retention::{Retention, RetentionParts};
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
-    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, Retriever,
-    StepObserver, TextGenerator, VectorStore,
+    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, RetentionRegistry,
+    RetrievalTracker, Retriever, StepObserver, TextGenerator, VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    Action, Change, Connection, NatsBlobStore, ReplyRule, bucket, connect, create_bucket, setup,
+    ACK_WAIT, Action, Change, Connection, NatsBlobStore, NatsJobs, ReplyRule, RetentionDesk,
+    bucket, connect, create_bucket, server_repeats, setup, setup_schedule,
 };
 use crate::wire::RetrieveRules;
 use crate::worker::{Role, WorkerParts, serve};
@@ -99,6 +103,8 @@ struct Opened {
     edge: Option<Arc<EdgeVectorStore>>,
     registry: Arc<dyn DocumentRegistry>,
     rebuilds: Arc<dyn RebuildRegistry>,
+    retention: Arc<dyn RetentionRegistry>,
+    tracker: Arc<dyn RetrievalTracker>,
     models: ModelSets,
     stages: StageParts,
 }
@@ -135,14 +141,16 @@ async fn open(config: &Config) -> Result<Opened> {
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let cross_encoder = cross_encoder(config, &pool)?;
     let models = models::sets(config, &pool, &lexical)?;
-    let (registry, rebuilds) = storage::registry(config).await?;
+    let sql = storage::registry(config).await?;
     let (store, edge) = storage::store(config).await?;
     Ok(Opened {
         pool: Arc::new(pool),
         store,
         edge,
-        registry,
-        rebuilds,
+        registry: sql.documents,
+        rebuilds: sql.rebuilds,
+        retention: sql.retention,
+        tracker: sql.tracker,
         models,
         stages: StageParts {
             cross_encoder,
@@ -189,6 +197,42 @@ fn retrieval(config: &Config, opened: &Opened) -> Result<(RetrievalPipeline, Ret
     Ok(stages::pipeline(config, Arc::new(hybrid), &opened.stages))
 }
 
+fn desk(
+    config: &Config,
+    opened: &Opened,
+    processor: &Arc<IngestProcessor>,
+    connection: &Connection,
+    worker: &str,
+) -> RetentionDesk {
+    let jobs = NatsJobs(connection.clone());
+    let retention = Retention::new(RetentionParts {
+        registry: Arc::clone(&opened.retention),
+        tracker: Arc::clone(&opened.tracker),
+        store: Arc::clone(&opened.store),
+        jobs: Arc::new(jobs.clone()),
+        tenancy: tenancy(config),
+        windows: retention::windows(config),
+        max_share: config.retention.max_share,
+        batch: config.retention.batch_rows,
+        budget: Duration::from_secs(60 * u64::from(config.retention.max_run_minutes)),
+        owner: worker.to_owned(),
+        lease: ACK_WAIT,
+    });
+    RetentionDesk {
+        retention,
+        registry: Arc::clone(&opened.retention),
+        tracker: Arc::clone(&opened.tracker),
+        forgetter: Forgetter {
+            processor: Arc::clone(processor),
+            documents: Arc::clone(&opened.registry),
+            retention: Arc::clone(&opened.retention),
+            tracker: Arc::clone(&opened.tracker),
+        },
+        jobs,
+        ordered: Arc::new(Notify::new()),
+    }
+}
+
 fn parts(
     config: &Config,
     opened: &Opened,
@@ -201,6 +245,8 @@ fn parts(
     let processor = processor(config, opened, &connection, observer())?;
     let processor = Arc::new(processor.limited(Arc::clone(&limits)));
     let (pipeline, rules) = retrieval(config, opened)?;
+    let desk = desk(config, opened, &processor, &connection, &worker);
+    let own_ticks = retention::own_ticks(config, server_repeats(&connection))?;
     tracing::info!(
         stages = pipeline.describe(),
         threads = opened.pool.stats().threads,
@@ -214,6 +260,8 @@ fn parts(
         registry: Arc::clone(&opened.registry),
         rebuilds: Arc::clone(&opened.rebuilds),
         sets: opened.models.clone(),
+        desk,
+        own_ticks,
         store: Arc::clone(&opened.store),
         processor,
         retriever: Arc::new(pipeline),
@@ -364,7 +412,7 @@ pub async fn run_worker(
         };
         if with_setup {
             let highest = opened.registry.highest_sequence().await?;
-            for change in setup(&connection, config.nats.replicas, highest).await? {
+            for change in setup_all(&connection, config, highest, &[]).await? {
                 tracing::info!("{change}");
             }
         }
@@ -394,7 +442,8 @@ fn roles(config: &Config) -> Vec<Role> {
     let role = |name: &RoleName| match name {
         RoleName::Ingest => Some(Role::Ingest),
         RoleName::Retrieve => Some(Role::Retrieve),
-        RoleName::Tracker | RoleName::Retention => None,
+        RoleName::Retention => Some(Role::Retention),
+        RoleName::Tracker => None,
     };
     config.worker.roles.iter().filter_map(role).collect()
 }
@@ -421,18 +470,22 @@ pub async fn run_setup(config: &Config, tenants: &[TenantId]) -> Result<Vec<Chan
         }
         None => 0,
     };
-    let changes = setup_all(&connection, nats.replicas, highest, tenants).await;
+    let changes = setup_all(&connection, config, highest, tenants).await;
     connection.close().await;
     changes
 }
 
 async fn setup_all(
     connection: &Connection,
-    replicas: usize,
+    config: &Config,
     highest: u64,
     tenants: &[TenantId],
 ) -> Result<Vec<Change>> {
+    let replicas = config.nats.replicas;
     let mut changes = setup(connection, replicas, highest).await?;
+    let schedule = &config.retention.schedule;
+    let by_server = config.retention.tick_source != TickSource::Workers;
+    changes.extend(setup_schedule(connection, replicas, schedule, by_server).await?);
     for tenant in tenants {
         let created = create_bucket(connection, tenant, replicas).await?;
         changes.push(Change {

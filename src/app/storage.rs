@@ -11,7 +11,9 @@ use crate::adapters::qdrant::{HnswOptions, QdrantConfig, QdrantVectorStore, Quan
 use crate::adapters::sqlite::SqliteRegistry;
 use crate::config::{Config, QdrantSection, QuantizationKind, StoreKind};
 use crate::error::{Error, Result};
-use crate::spi::{DocumentRegistry, RebuildRegistry, VectorStore};
+use crate::spi::{
+    DocumentRegistry, RebuildRegistry, RetentionRegistry, RetrievalTracker, VectorStore,
+};
 
 /// Holds the data folder for this process; released when dropped, or killed.
 #[derive(Debug)]
@@ -65,18 +67,33 @@ fn is_postgres(config: &Config) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
-/// The registry by its two ports.
-pub(super) type OpenedRegistry = (Arc<dyn DocumentRegistry>, Arc<dyn RebuildRegistry>);
+/// What lies in SQL, by its ports.
+pub(super) struct OpenedSql {
+    pub(super) documents: Arc<dyn DocumentRegistry>,
+    pub(super) rebuilds: Arc<dyn RebuildRegistry>,
+    pub(super) retention: Arc<dyn RetentionRegistry>,
+    pub(super) tracker: Arc<dyn RetrievalTracker>,
+}
 
 /// Opens the registry and brings its schema up to date.
-pub(super) async fn registry(config: &Config) -> Result<OpenedRegistry> {
+pub(super) async fn registry(config: &Config) -> Result<OpenedSql> {
     if is_postgres(config) {
         let url = config.sql.url.expose();
         let registry = Arc::new(PostgresRegistry::open(url, config.sql.max_connections).await?);
-        return Ok((registry.clone(), registry));
+        return Ok(OpenedSql {
+            tracker: Arc::new(registry.tracker()),
+            documents: registry.clone(),
+            rebuilds: registry.clone(),
+            retention: registry,
+        });
     }
     let registry = Arc::new(SqliteRegistry::open(&sqlite_path(config)).await?);
-    Ok((registry.clone(), registry))
+    Ok(OpenedSql {
+        tracker: Arc::new(registry.tracker()),
+        documents: registry.clone(),
+        rebuilds: registry.clone(),
+        retention: registry,
+    })
 }
 
 /// The registry, unless it is a file that isn't there yet: then nothing has a sequence.
@@ -86,7 +103,7 @@ pub(super) async fn existing_registry(
     if !is_postgres(config) && !sqlite_path(config).exists() {
         return Ok(None);
     }
-    registry(config).await.map(|(documents, _)| Some(documents))
+    registry(config).await.map(|sql| Some(sql.documents))
 }
 
 fn qdrant(section: &QdrantSection) -> QdrantConfig {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_eval::{CalibrateArgs, EvalArgs};
+use super::args_retention::{ForgetArgs, HoldArgs, PurgeArgs};
 use crate::config::Overrides;
 
 /// Retrieval-augmented generation as a message-bus service.
@@ -107,6 +108,21 @@ pub(super) enum Command {
         after_help = "Example: ragbus reindex --tenant acme --corpus manuals\n\nAdd the old model to models.previous of every worker first, so that the corpus is served meanwhile."
     )]
     Reindex(ReindexArgs),
+    /// Remove retrievals that are older than a window, now.
+    #[command(
+        after_help = "Example: ragbus purge --older-than 90d --dry-run\n\nExpired documents and tombstones are the schedule's business (retention.schedule)."
+    )]
+    Purge(PurgeArgs),
+    /// Legal holds: what is held is neither purged, nor expired, nor forgotten.
+    #[command(
+        after_help = "Example: ragbus hold add --tenant acme --corpus contracts --reason 'case 17/2026'"
+    )]
+    Hold(HoldArgs),
+    /// Remove everything of a tenant, and print a receipt.
+    #[command(
+        after_help = "Example: ragbus forget --tenant acme --yes\n\nTake the tenant's right to publish away first. Needs rights to purge streams."
+    )]
+    Forget(ForgetArgs),
     /// Print the configuration in force, secrets redacted.
     #[command(after_help = "Example: RAGBUS__RETRIEVAL__DEPTH=200 ragbus check-config")]
     CheckConfig(JsonArgs),

@@ -5,6 +5,7 @@
 
 mod args;
 mod args_eval;
+mod args_retention;
 mod bench;
 mod bench_ingest;
 mod calibrate;
@@ -21,6 +22,7 @@ mod pull;
 mod query;
 mod reindex;
 mod report;
+mod retention;
 mod service;
 mod snippet;
 mod status;
@@ -76,6 +78,9 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Eval(args) => context::block_on(eval::run(&config, &args)),
         Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),
         Command::Reindex(args) => context::block_on(reindex::run(&config, &args)),
+        Command::Purge(args) => context::block_on(retention::purge(&config, &args)),
+        Command::Hold(args) => context::block_on(retention::hold(&config, &args)),
+        Command::Forget(args) => context::block_on(retention::forget(&config, &args)),
         Command::Verify(args) => context::block_on(verify::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),

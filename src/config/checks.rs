@@ -128,6 +128,16 @@ fn ranges(config: &Config) -> Result<()> {
             "must be 1 to 1000",
         ),
         (
+            "retention.batch_rows",
+            (1..=10_000).contains(&config.retention.batch_rows),
+            "must be 1 to 10000",
+        ),
+        (
+            "retention.max_run_minutes",
+            (1..=1_440).contains(&config.retention.max_run_minutes),
+            "must be 1 to 1440",
+        ),
+        (
             "retention.max_share",
             (0.0..=1.0).contains(&config.retention.max_share),
             "must be 0 to 1",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use config::{Config as Layers, Environment, File, FileFormat};
 
 use super::checks;
+use super::schedule::Schedule;
 use super::sections::Config;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -34,6 +35,7 @@ pub struct Overrides {
 pub fn load(overrides: &Overrides) -> Result<Config> {
     let config = layered(overrides, Environment::with_prefix(PREFIX))?;
     checks::check(&config)?;
+    Schedule::parse(&config.retention.schedule)?;
     Ok(config)
 }
 

@@ -14,5 +14,5 @@ pub use schedule::Schedule;
 pub use secret::Secret;
 pub use sections::{
     Config, CorrectiveMode, ExpansionStrategy, FusionKind, Guarantee, LegName, LimitSection,
-    LimitsSection, QdrantSection, QuantizationKind, RoleName, StoreKind, TenancyKind,
+    LimitsSection, QdrantSection, QuantizationKind, RoleName, StoreKind, TenancyKind, TickSource,
 };

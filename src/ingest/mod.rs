@@ -6,6 +6,7 @@ mod chunking;
 mod consistency;
 mod deleting;
 mod document_limit;
+mod forgetting;
 mod hashing;
 mod identity;
 mod points;
@@ -14,6 +15,7 @@ mod rebuilding;
 
 pub use chunking::{CHUNKER_VERSION, cut};
 pub use consistency::{ConsistencyParts, CorpusCheck, DamagedDocument};
+pub use forgetting::{Forgetter, Forgotten};
 pub use hashing::{content_hash, sha256_hex};
 pub use identity::chunk_id;
 pub use processor::{IngestParts, IngestProcessor, NoObserver};

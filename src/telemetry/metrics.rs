@@ -86,6 +86,8 @@ pub struct Metrics {
     limited: Counter<u64>,
     parked: Counter<u64>,
     refused: Counter<u64>,
+    retention_runs: Counter<u64>,
+    retention_removed: Counter<u64>,
     events: Counter<u64>,
 }
 
@@ -116,8 +118,19 @@ impl Metrics {
             limited: counter("ragbus.limits.refused"),
             parked: counter("ragbus.ingest.parked"),
             refused: counter("ragbus.replies.refused"),
+            retention_runs: counter("ragbus.retention.runs"),
+            retention_removed: counter("ragbus.retention.removed"),
             events: counter("ragbus.nats.events"),
             meter: meter.clone(),
+        }
+    }
+
+    /// A retention run ended like this (`error`: it could not be carried on with), having removed so much.
+    pub fn retention(&self, state: &'static str, removed: &[(&'static str, u64)]) {
+        self.retention_runs.add(1, &[KeyValue::new("state", state)]);
+        for (what, count) in removed {
+            self.retention_removed
+                .add(*count, &[KeyValue::new("what", *what)]);
         }
     }
 

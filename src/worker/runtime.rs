@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Schedule;
 use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
@@ -14,17 +16,17 @@ use crate::spi::{DocumentRegistry, ModelSets, RebuildRegistry, Retriever, Vector
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    ACK_WAIT, AdminEndpoint, CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint,
-    IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits, Responder, ResponderContext,
-    RetrieveEndpoint, RetrieveParts,
+    ACK_WAIT, AdminEndpoint, AdminParts, CatalogEndpoint, CatalogParts, Connection, Discovery,
+    Endpoint, IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits, Responder,
+    ResponderContext, RetentionDesk, RetrieveEndpoint, RetrieveParts, Ticks,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
 
 /// Time for work in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
-/// How often a worker looks for rebuilds that nobody works on.
-const REBUILDS_EVERY: Duration = Duration::from_secs(5);
+/// How often a worker looks for rebuilds and runs that nobody works on.
+const LEFT_BEHIND_EVERY: Duration = Duration::from_secs(5);
 /// Operators' requests read whole corpora.
 const ADMIN_CONCURRENCY: usize = 2;
 
@@ -35,6 +37,8 @@ pub enum Role {
     Ingest,
     /// Answers retrieval and catalog requests.
     Retrieve,
+    /// Carries out retention.
+    Retention,
 }
 
 /// What a worker is made of.
@@ -50,6 +54,10 @@ pub struct WorkerParts {
     pub rebuilds: Arc<dyn RebuildRegistry>,
     /// The models that are loaded.
     pub sets: ModelSets,
+    /// Retention, and what operators ask about it.
+    pub desk: RetentionDesk,
+    /// The schedule, when workers make its ticks.
+    pub own_ticks: Option<Schedule>,
     /// The store.
     pub store: Arc<dyn VectorStore>,
     /// Carries out jobs.
@@ -137,6 +145,9 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         );
         running.spawn(IngestConsumer::new(ingest(&parts)).run(stop.clone(), GRACE));
     }
+    if roles.contains(&Role::Retention) {
+        start_retention(&parts, &mut running, &stop);
+    }
     parts.health.set("start", None);
     let discovery = Discovery::new(
         parts.connection.clone(),
@@ -219,7 +230,65 @@ fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
         store: Arc::clone(&parts.store),
         tenancy: parts.tenancy,
     };
-    AdminEndpoint::new(consistency, rebuilder(parts), begun)
+    AdminEndpoint::new(AdminParts {
+        consistency,
+        rebuilder: rebuilder(parts),
+        begun,
+        retention: parts.desk.clone(),
+    })
+}
+
+fn start_retention(parts: &WorkerParts, running: &mut JoinSet<()>, stop: &CancellationToken) {
+    let ticks = Ticks {
+        connection: parts.connection.clone(),
+        registry: Arc::clone(&parts.desk.registry),
+        ordered: Arc::clone(&parts.desk.ordered),
+    };
+    running.spawn(ticks.run(stop.clone()));
+    if let Some(schedule) = &parts.own_ticks {
+        let connection = parts.connection.clone();
+        running.spawn(Ticks::publish(connection, schedule.clone(), stop.clone()));
+    }
+    running.spawn(keep_retaining(
+        parts.desk.clone(),
+        parts.metrics.clone(),
+        stop.clone(),
+    ));
+}
+
+/// Carries out runs: those ordered here at once, those that another worker left behind when it looks. No error ends it.
+async fn keep_retaining(desk: RetentionDesk, metrics: Metrics, stop: CancellationToken) {
+    let mut told = String::new();
+    while !stop.is_cancelled() {
+        match desk.retention.work(&|| stop.is_cancelled()).await {
+            Ok(ended) => {
+                told.clear();
+                for (run, state) in ended {
+                    let retrievals = run.counts.tracking.retrievals;
+                    let removed = [
+                        ("retrievals", retrievals),
+                        ("documents", run.counts.expired),
+                        ("tombstones", run.counts.tombstones),
+                    ];
+                    metrics.retention(state.name(), &removed);
+                    let (key, state) = (run.key, state.name());
+                    tracing::info!(run = key, state, retrievals, "a retention run ended");
+                }
+            }
+            Err(error) => {
+                metrics.retention("error", &[]);
+                if told != error.message() {
+                    tracing::warn!(error = %error.chain(), "retention stopped; it goes on later");
+                    error.message().clone_into(&mut told);
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = desk.ordered.notified() => {}
+            () = tokio::time::sleep(LEFT_BEHIND_EVERY) => {}
+        }
+    }
 }
 
 fn rebuilder(parts: &WorkerParts) -> Rebuilder {
@@ -245,7 +314,7 @@ async fn keep_rebuilding(rebuilder: Rebuilder, begun: Arc<Notify>, stop: Cancell
         tokio::select! {
             () = stop.cancelled() => {}
             () = begun.notified() => {}
-            () = tokio::time::sleep(REBUILDS_EVERY) => {}
+            () = tokio::time::sleep(LEFT_BEHIND_EVERY) => {}
         }
     }
 }

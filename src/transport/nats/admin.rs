@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
+use super::admin_retention::RetentionDesk;
 use super::responder::{Call, Caller, Endpoint};
 use super::subjects;
 use crate::error::{Error, ErrorKind, Result};
@@ -17,20 +18,40 @@ use crate::wire::{decode, encode, v1};
 /// The operators' endpoint.
 #[derive(Debug)]
 pub struct AdminEndpoint {
-    consistency: ConsistencyParts,
-    rebuilder: Rebuilder,
+    parts: AdminParts,
+}
+
+/// What the operators' endpoint is made of.
+#[derive(Debug)]
+pub struct AdminParts {
+    /// Compares registry and store.
+    pub consistency: ConsistencyParts,
+    /// Rebuilds corpora.
+    pub rebuilder: Rebuilder,
     /// Told when there is something to rebuild.
-    begun: Arc<Notify>,
+    pub begun: Arc<Notify>,
+    /// Keeps and forgets.
+    pub retention: RetentionDesk,
 }
 
 impl AdminEndpoint {
     /// An endpoint over these parts.
-    pub fn new(consistency: ConsistencyParts, rebuilder: Rebuilder, begun: Arc<Notify>) -> Self {
-        Self {
-            consistency,
-            rebuilder,
-            begun,
+    pub fn new(parts: AdminParts) -> Self {
+        Self { parts }
+    }
+
+    async fn recorded(
+        &self,
+        call: &Call,
+        act: &str,
+        corpus: &CorpusRef,
+        details: &serde_json::Value,
+    ) -> Result<()> {
+        if act.is_empty() {
+            return Ok(());
         }
+        let whose = (corpus.tenant.as_str(), corpus.corpus.as_str());
+        self.parts.retention.record(call, act, whose, details).await
     }
 
     async fn reindex(&self, call: &Call) -> Result<Vec<u8>> {
@@ -41,12 +62,15 @@ impl AdminEndpoint {
         let action = Kind::try_from(request.action)
             .map_err(|_| Error::invalid_field("action", "must be STATUS, START or CANCEL"))?;
         let _place = call.admitted()?;
-        let status = match action {
-            Kind::Unspecified | Kind::Status => self.rebuilder.status(&corpus).await?,
-            Kind::Start => self.rebuilder.begin(&corpus).await?,
-            Kind::Cancel => self.rebuilder.cancel(&corpus).await?,
+        let rebuilder = &self.parts.rebuilder;
+        let (act, status) = match action {
+            Kind::Unspecified | Kind::Status => ("", rebuilder.status(&corpus).await?),
+            Kind::Start => ("reindex.start", rebuilder.begin(&corpus).await?),
+            Kind::Cancel => ("reindex.cancel", rebuilder.cancel(&corpus).await?),
         };
-        self.begun.notify_one();
+        self.recorded(call, act, &corpus, &serde_json::json!({}))
+            .await?;
+        self.parts.begun.notify_one();
         Ok(encode(&rebuilt(status), call.encoding))
     }
 
@@ -55,7 +79,16 @@ impl AdminEndpoint {
         let tenant = subjects::named_by_operator(&request.tenant)?;
         let corpus = CorpusRef::new(tenant, CorpusName::new(&request.corpus)?);
         let _place = call.admitted()?;
-        let check = self.consistency.verify(&corpus, request.repair).await?;
+        let check = self
+            .parts
+            .consistency
+            .verify(&corpus, request.repair)
+            .await?;
+        if request.repair {
+            let details = serde_json::json!({ "removed": check.removed });
+            self.recorded(call, "verify.repair", &corpus, &details)
+                .await?;
+        }
         tracing::info!(
             corpus = corpus.corpus.as_str(),
             clean = check.is_clean(),
@@ -128,12 +161,14 @@ impl Endpoint for AdminEndpoint {
     }
 
     async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
+        call.check_audit()?;
         match call.last_token.as_str() {
             "verify" => self.verify(call).await,
             "reindex" => self.reindex(call).await,
+            verb @ ("purge" | "hold" | "forget") => self.parts.retention.answer(verb, call).await,
             _ => Err(Error::new(
                 ErrorKind::NotFound,
-                "there is no such request; rag.admin.verify and rag.admin.reindex are some",
+                "there is no such request; rag.admin.verify, reindex, purge, hold and forget are some",
             )),
         }
     }

@@ -196,7 +196,7 @@ impl Client {
     }
 }
 
-/// Asks `rag.admin.<verb>`, as an operator.
+/// Asks `rag.admin.<verb>`, as an operator: `RAGBUS_ACTOR`, or whoever is logged in.
 ///
 /// # Errors
 /// As [`Client::request`].
@@ -210,7 +210,16 @@ where
     Q: prost::Message + serde::Serialize,
     A: prost::Message + Default + serde::de::DeserializeOwned,
 {
-    ask(connection, subjects::admin(verb), question, budget).await
+    let actor = std::env::var("RAGBUS_ACTOR").or_else(|_| std::env::var("USER"));
+    let actor = actor.unwrap_or_default();
+    ask_as(
+        connection,
+        subjects::admin(verb),
+        question,
+        budget,
+        Some(&actor),
+    )
+    .await
 }
 
 async fn ask<Q, A>(
@@ -223,8 +232,27 @@ where
     Q: prost::Message + serde::Serialize,
     A: prost::Message + Default + serde::de::DeserializeOwned,
 {
+    ask_as(connection, subject, question, budget, None).await
+}
+
+async fn ask_as<Q, A>(
+    connection: &Connection,
+    subject: String,
+    question: &Q,
+    budget: Duration,
+    actor: Option<&str>,
+) -> Result<Reply<A>>
+where
+    Q: prost::Message + serde::Serialize,
+    A: prost::Message + Default + serde::de::DeserializeOwned,
+{
     let told = subject.clone();
     let mut headers = HeaderMap::new();
+    // A name that can't stand in a header is not told.
+    if let Some(actor) = actor.filter(|a| !a.is_empty() && a.chars().all(|c| c.is_ascii_graphic()))
+    {
+        headers.insert("Rag-Actor", actor);
+    }
     headers.insert(CONTENT_TYPE, Encoding::Protobuf.content_type());
     headers.insert(TIMEOUT, budget.as_millis().max(1).to_string().as_str());
     let request = async_nats::Request::new()

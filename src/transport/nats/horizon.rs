@@ -16,6 +16,18 @@ const LEAST: Duration = Duration::from_secs(86_400);
 #[derive(Debug, Clone)]
 pub struct NatsJobs(pub Connection);
 
+impl NatsJobs {
+    /// The sequence of the newest job that was ever stored.
+    ///
+    /// # Errors
+    /// `DependencyFailed`.
+    pub(super) async fn last_sequence(&self) -> Result<u64> {
+        let ingest = self.0.jetstream.get_stream(INGEST).await;
+        let ingest = ingest.map_err(|e| Error::dependency("the job stream can't be read", e))?;
+        Ok(ingest.cached_info().state.last_sequence)
+    }
+}
+
 #[async_trait]
 impl JobSource for NatsJobs {
     /// Jobs wait from the first stored one on. Dead letters, which keep their jobs' sequences when they are replayed, are

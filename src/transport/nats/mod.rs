@@ -3,6 +3,7 @@
 //! Handlers decode, call and encode; what a request means is decided elsewhere.
 
 mod admin;
+mod admin_retention;
 mod admission;
 mod blobs;
 mod catalog;
@@ -12,6 +13,7 @@ mod dead_letter;
 mod discovery;
 mod disposition;
 mod endpoint_stats;
+mod forgotten;
 mod gate;
 mod headers;
 mod horizon;
@@ -31,7 +33,8 @@ mod topology;
 mod turns;
 mod verify;
 
-pub use admin::AdminEndpoint;
+pub use admin::{AdminEndpoint, AdminParts};
+pub use admin_retention::RetentionDesk;
 pub use blobs::{NatsBlobStore, bucket, create_bucket};
 pub use catalog::{CatalogEndpoint, CatalogParts};
 pub use client::{Client, JobReceipt, Reply, Results, ask_operator};
@@ -39,6 +42,7 @@ pub use connect::{Connection, connect};
 pub use discovery::Discovery;
 pub use disposition::{Disposition, MARGIN, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
 pub use endpoint_stats::EndpointStats;
+pub use forgotten::{RemovedMessages, remove_messages};
 pub use horizon::NatsJobs;
 pub use ingest_consumer::{IngestConsumer, IngestContext};
 pub use overview::{Overview, overview};

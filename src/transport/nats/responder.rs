@@ -74,6 +74,11 @@ impl Call {
         Ok(self.received + (budget - kept))
     }
 
+    /// Who asks; empty when not told.
+    pub fn actor(&self) -> &str {
+        self.headers.get("Rag-Actor").unwrap_or_default()
+    }
+
     /// Checks what is recorded for audit.
     ///
     /// # Errors

@@ -82,8 +82,9 @@ pub async fn setup_schedule(
     connection: &Connection,
     replicas: usize,
     schedule: &str,
+    by_server: bool,
 ) -> Result<Vec<Change>> {
-    let repeats = server_repeats(connection);
+    let repeats = by_server && server_repeats(connection);
     let mut changes = vec![stream(connection, config(repeats, replicas)).await?];
     let found = connection.jetstream.get_stream(STREAM).await;
     let found = found.map_err(|e| failed(STREAM, e))?;
