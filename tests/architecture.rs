@@ -87,7 +87,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "retention",
-        crates: &[],
+        crates: &["chrono", "croner"],
         modules: BASE,
     },
     Row {
@@ -274,8 +274,8 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "config",
-        crates: &["chrono", "config", "croner", "serde"],
-        modules: &["error", "model"],
+        crates: &["config", "serde"],
+        modules: &["error", "model", "retention"],
     },
     Row {
         path: "telemetry",
@@ -312,6 +312,7 @@ const ROWS: &[Row] = &[
             "spi",
             "tenancy",
             "ingest",
+            "retention",
             "telemetry",
             "wire",
         ],
@@ -325,6 +326,7 @@ const ROWS: &[Row] = &[
             "spi",
             "tenancy",
             "ingest",
+            "retention",
             "telemetry",
             "transport",
             "wire",
@@ -491,6 +493,18 @@ fn singular_places_stay_singular() {
                 "adapters/retention_statements.rs",
                 "adapters/tracker_statements.rs",
                 "model/ids.rs",
+            ],
+        ),
+        // T3: cutoffs, leases and expiry are the database's clock; ours stamps rows, reports and ticks of our own.
+        (
+            "Timestamp::now",
+            &[
+                "adapters/registry_statements.rs",
+                "cli/calibrate/outcome.rs",
+                "model/time.rs",
+                "testing",
+                "transport/nats/discovery.rs",
+                "transport/nats/schedule.rs",
             ],
         ),
         // Only one place decides what becomes of a failed job.

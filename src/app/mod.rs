@@ -1,6 +1,7 @@
 //! The composition root: the only module that sees everything. Builds adapters from the configuration and hands them to a
 //! worker.
 
+mod comparing;
 mod limits;
 mod models;
 mod retention;
@@ -11,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -22,9 +22,8 @@ use crate::adapters::onnx::InferencePool;
 use crate::adapters::parse::TextParser;
 use crate::config::{Config, RoleName, TenancyKind, TickSource};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ingest::{Forgetter, IngestParts, IngestProcessor, NoObserver};
+use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
 use crate::model::{ModelIds, TenantId};
-use crate::retention::{Retention, RetentionParts};
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
     CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, RetentionRegistry,
@@ -33,8 +32,8 @@ use crate::spi::{
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    ACK_WAIT, Action, Change, Connection, NatsBlobStore, NatsJobs, ReplyRule, RetentionDesk,
-    bucket, connect, create_bucket, server_repeats, setup, setup_schedule,
+    Action, Change, Connection, NatsBlobStore, ReplyRule, bucket, connect, create_bucket,
+    server_repeats, setup, setup_schedule,
 };
 use crate::wire::RetrieveRules;
 use crate::worker::{Role, WorkerParts, serve};
@@ -197,42 +196,6 @@ fn retrieval(config: &Config, opened: &Opened) -> Result<(RetrievalPipeline, Ret
     Ok(stages::pipeline(config, Arc::new(hybrid), &opened.stages))
 }
 
-fn desk(
-    config: &Config,
-    opened: &Opened,
-    processor: &Arc<IngestProcessor>,
-    connection: &Connection,
-    worker: &str,
-) -> RetentionDesk {
-    let jobs = NatsJobs(connection.clone());
-    let retention = Retention::new(RetentionParts {
-        registry: Arc::clone(&opened.retention),
-        tracker: Arc::clone(&opened.tracker),
-        store: Arc::clone(&opened.store),
-        jobs: Arc::new(jobs.clone()),
-        tenancy: tenancy(config),
-        windows: retention::windows(config),
-        max_share: config.retention.max_share,
-        batch: config.retention.batch_rows,
-        budget: Duration::from_secs(60 * u64::from(config.retention.max_run_minutes)),
-        owner: worker.to_owned(),
-        lease: ACK_WAIT,
-    });
-    RetentionDesk {
-        retention,
-        registry: Arc::clone(&opened.retention),
-        tracker: Arc::clone(&opened.tracker),
-        forgetter: Forgetter {
-            processor: Arc::clone(processor),
-            documents: Arc::clone(&opened.registry),
-            retention: Arc::clone(&opened.retention),
-            tracker: Arc::clone(&opened.tracker),
-        },
-        jobs,
-        ordered: Arc::new(Notify::new()),
-    }
-}
-
 fn parts(
     config: &Config,
     opened: &Opened,
@@ -245,7 +208,7 @@ fn parts(
     let processor = processor(config, opened, &connection, observer())?;
     let processor = Arc::new(processor.limited(Arc::clone(&limits)));
     let (pipeline, rules) = retrieval(config, opened)?;
-    let desk = desk(config, opened, &processor, &connection, &worker);
+    let desk = retention::desk(config, opened, &processor, &connection, &worker);
     let own_ticks = retention::own_ticks(config, server_repeats(&connection))?;
     tracing::info!(
         stages = pipeline.describe(),
@@ -347,37 +310,6 @@ fn observe(opened: &Opened, metrics: &Metrics, stop: &CancellationToken) {
     });
 }
 
-/// Compares what the registry says is live with what the store holds, beside the service: a damaged corpus fails only the
-/// calls it concerns.
-async fn compare(
-    registry: Arc<dyn DocumentRegistry>,
-    store: Arc<dyn VectorStore>,
-    tenancy: TenancyStrategy,
-) {
-    let corpora = match registry.all_corpora().await {
-        Ok(corpora) => corpora,
-        Err(error) => {
-            return tracing::warn!(error = %error.chain(), "registry and store can't be compared");
-        }
-    };
-    for (corpus, entry) in corpora {
-        let (tenant, name) = (corpus.tenant.as_str(), corpus.corpus.as_str());
-        match store.count(&tenancy.place(&corpus, entry.generation)).await {
-            Ok(stored) if stored == entry.chunks => {}
-            Ok(stored) => tracing::warn!(
-                tenant,
-                corpus = name,
-                registry_chunks = entry.chunks,
-                stored_points = stored,
-                "registry and store differ: jobs in work explain it, else put the corpus' documents again after deleting it"
-            ),
-            Err(error) => {
-                tracing::error!(tenant, corpus = name, error = %error.chain(), "a corpus can't be read")
-            }
-        }
-    }
-}
-
 /// A worker from its configuration to its end.
 ///
 /// # Errors
@@ -417,7 +349,7 @@ pub async fn run_worker(
             }
         }
         let parts = parts(config, &opened, connection, worker, metrics, health.clone())?;
-        tokio::spawn(compare(
+        tokio::spawn(comparing::compare(
             Arc::clone(&parts.registry),
             Arc::clone(&parts.store),
             parts.tenancy,

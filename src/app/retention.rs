@@ -1,8 +1,17 @@
-//! From the configuration to retention's windows and clock.
+//! From the configuration to retention: its windows, its clock, its parts.
 
-use crate::config::{Config, Schedule, TickSource};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::{Opened, tenancy};
+use crate::config::{Config, TickSource};
 use crate::error::Result;
+use crate::ingest::{Forgetter, IngestProcessor};
 use crate::model::RetentionWindows;
+use crate::retention::{Retention, RetentionParts, Schedule};
+use crate::transport::nats::{ACK_WAIT, Connection, NatsJobs, RetentionDesk};
 
 /// The windows of every tenant and corpus.
 pub(super) fn windows(config: &Config) -> RetentionWindows {
@@ -34,4 +43,41 @@ pub(super) fn own_ticks(config: &Config, server_repeats: bool) -> Result<Option<
     };
     own.then(|| Schedule::parse(&config.retention.schedule))
         .transpose()
+}
+
+/// What operators' requests about retention, and its runs, are carried out with.
+pub(super) fn desk(
+    config: &Config,
+    opened: &Opened,
+    processor: &Arc<IngestProcessor>,
+    connection: &Connection,
+    worker: &str,
+) -> RetentionDesk {
+    let jobs = NatsJobs(connection.clone());
+    let retention = Retention::new(RetentionParts {
+        registry: Arc::clone(&opened.retention),
+        tracker: Arc::clone(&opened.tracker),
+        store: Arc::clone(&opened.store),
+        jobs: Arc::new(jobs.clone()),
+        tenancy: tenancy(config),
+        windows: windows(config),
+        max_share: config.retention.max_share,
+        batch: config.retention.batch_rows,
+        budget: Duration::from_secs(60 * u64::from(config.retention.max_run_minutes)),
+        owner: worker.to_owned(),
+        lease: ACK_WAIT,
+    });
+    RetentionDesk {
+        retention,
+        registry: Arc::clone(&opened.retention),
+        tracker: Arc::clone(&opened.tracker),
+        forgetter: Forgetter {
+            processor: Arc::clone(processor),
+            documents: Arc::clone(&opened.registry),
+            retention: Arc::clone(&opened.retention),
+            tracker: Arc::clone(&opened.tracker),
+        },
+        jobs,
+        ordered: Arc::new(Notify::new()),
+    }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use config::{Config as Layers, Environment, File, FileFormat};
 
 use super::checks;
-use super::schedule::Schedule;
 use super::sections::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::retention::Schedule;
 
 const DEFAULTS: &str = include_str!("default.toml");
 const PREFIX: &str = "RAGBUS";

@@ -5,12 +5,10 @@
 mod checks;
 mod limit_checks;
 mod load;
-mod schedule;
 mod secret;
 mod sections;
 
 pub use load::{Overrides, load};
-pub use schedule::Schedule;
 pub use secret::Secret;
 pub use sections::{
     Config, CorrectiveMode, ExpansionStrategy, FusionKind, Guarantee, LegName, LimitSection,

@@ -6,6 +6,7 @@
 
 mod documents;
 mod purging;
+mod schedule;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::model::{AdminAct, RetentionWindows, Run, RunState};
 use crate::spi::{JobSource, RetentionRegistry, RetrievalTracker, VectorStore};
 use crate::tenancy::TenancyStrategy;
 pub use purging::Forecast;
+pub use schedule::Schedule;
 
 /// What retention is made of.
 #[derive(Debug, Clone)]

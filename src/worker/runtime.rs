@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Schedule;
 use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
+use crate::retention::Schedule;
 use crate::spi::{DocumentRegistry, ModelSets, RebuildRegistry, Retriever, VectorStore};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;

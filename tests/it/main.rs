@@ -37,6 +37,7 @@ mod races;
 mod reindex;
 mod reply_addresses;
 mod results;
+mod retention;
 mod retrieval;
 mod setup;
 mod stages;

@@ -135,6 +135,7 @@ async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
         "$JS.API.STREAM.DELETE.RAG_INGEST",
         "$JS.API.STREAM.PURGE.RAG_INGEST",
         "$JS.API.STREAM.CREATE.X",
+        "rag.schedule.retention",
         "$JS.API.STREAM.UPDATE.RAG_INGEST",
         "$JS.API.CONSUMER.DELETE.RAG_INGEST.ingest-00",
         "$JS.API.STREAM.MSG.DELETE.RAG_DLQ",
@@ -173,6 +174,10 @@ async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
         "rag.ingest.*",
         "rag.ingest.>",
         "rag.dlq.t1",
+        "rag.retention.tick",
+        "rag.schedule.retention",
+        "rag.admin.purge",
+        "rag.admin.forget",
         "rag.result.t1.job",
     ];
     silent(&t1.client, &forbidden).await;

@@ -186,7 +186,7 @@ impl RetentionDesk {
         self.record(call, "forget.begin", whose, &begun).await?;
         let forgotten = self.forgetter.forget(&tenant, sequence).await?;
         let response = receipt(forgotten);
-        let details = serde_json::to_value(&response)
+        let details = serde_json::to_value(response)
             .map_err(|e| Error::internal("a receipt can't be recorded").caused_by(e))?;
         self.record(call, "forget.end", whose, &details).await?;
         tracing::info!("a tenant was forgotten");

@@ -19,9 +19,9 @@ use super::connect::Connection;
 use super::headers::Headers;
 use super::setup::{Action, Change, consumer, failed, stream};
 use super::topology::ACK_WAIT;
-use crate::config::Schedule;
 use crate::error::{Error, Result};
 use crate::model::{RunOrder, Timestamp};
+use crate::retention::Schedule;
 use crate::spi::RetentionRegistry;
 
 pub(super) const STREAM: &str = "RAG_SCHED";
