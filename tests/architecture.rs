@@ -302,6 +302,7 @@ const ROWS: &[Row] = &[
             "tenancy",
             "ingest",
             "telemetry",
+            "tracking",
             "wire",
         ],
     },

@@ -24,8 +24,8 @@ use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
 use crate::model::{ModelIds, TenantId};
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
-    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, Retriever,
-    StepObserver, TextGenerator, VectorStore,
+    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, RetrievalAnalysis,
+    RetrievalTracker, Retriever, StepObserver, TextGenerator, VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
@@ -99,6 +99,8 @@ struct Opened {
     edge: Option<Arc<EdgeVectorStore>>,
     registry: Arc<dyn DocumentRegistry>,
     rebuilds: Arc<dyn RebuildRegistry>,
+    tracker: Arc<dyn RetrievalTracker>,
+    analysis: Arc<dyn RetrievalAnalysis>,
     models: ModelSets,
     stages: StageParts,
 }
@@ -135,14 +137,16 @@ async fn open(config: &Config) -> Result<Opened> {
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let cross_encoder = cross_encoder(config, &pool)?;
     let models = models::sets(config, &pool, &lexical)?;
-    let (registry, rebuilds) = storage::registry(config).await?;
+    let sql = storage::sql(config).await?;
     let (store, edge) = storage::store(config).await?;
     Ok(Opened {
         pool: Arc::new(pool),
         store,
         edge,
-        registry,
-        rebuilds,
+        registry: sql.documents,
+        rebuilds: sql.rebuilds,
+        tracker: sql.tracker,
+        analysis: sql.analysis,
         models,
         stages: StageParts {
             cross_encoder,
@@ -213,6 +217,8 @@ fn parts(
         connection,
         registry: Arc::clone(&opened.registry),
         rebuilds: Arc::clone(&opened.rebuilds),
+        tracker: Arc::clone(&opened.tracker),
+        analysis: Arc::clone(&opened.analysis),
         sets: opened.models.clone(),
         store: Arc::clone(&opened.store),
         processor,

@@ -11,7 +11,9 @@ use crate::adapters::qdrant::{HnswOptions, QdrantConfig, QdrantVectorStore, Quan
 use crate::adapters::sqlite::SqliteRegistry;
 use crate::config::{Config, QdrantSection, QuantizationKind, StoreKind};
 use crate::error::{Error, Result};
-use crate::spi::{DocumentRegistry, RebuildRegistry, VectorStore};
+use crate::spi::{
+    DocumentRegistry, RebuildRegistry, RetrievalAnalysis, RetrievalTracker, VectorStore,
+};
 
 /// Holds the data folder for this process; released when dropped, or killed.
 #[derive(Debug)]
@@ -65,18 +67,36 @@ fn is_postgres(config: &Config) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
-/// The registry by its two ports.
-pub(super) type OpenedRegistry = (Arc<dyn DocumentRegistry>, Arc<dyn RebuildRegistry>);
+/// What the SQL database holds, by its ports.
+pub(super) struct OpenedSql {
+    pub(super) documents: Arc<dyn DocumentRegistry>,
+    pub(super) rebuilds: Arc<dyn RebuildRegistry>,
+    pub(super) tracker: Arc<dyn RetrievalTracker>,
+    pub(super) analysis: Arc<dyn RetrievalAnalysis>,
+}
 
-/// Opens the registry and brings its schema up to date.
-pub(super) async fn registry(config: &Config) -> Result<OpenedRegistry> {
+/// Postgres and SQLite answer to the same ports, by types of their own.
+macro_rules! opened {
+    ($registry:expr) => {{
+        let (registry, tracker) = (Arc::new($registry.clone()), Arc::new($registry.tracker()));
+        OpenedSql {
+            documents: registry.clone(),
+            rebuilds: registry,
+            tracker: tracker.clone(),
+            analysis: tracker,
+        }
+    }};
+}
+
+/// Opens the database and brings its schema up to date.
+pub(super) async fn sql(config: &Config) -> Result<OpenedSql> {
     if is_postgres(config) {
         let url = config.sql.url.expose();
-        let registry = Arc::new(PostgresRegistry::open(url, config.sql.max_connections).await?);
-        return Ok((registry.clone(), registry));
+        let registry = PostgresRegistry::open(url, config.sql.max_connections).await?;
+        return Ok(opened!(registry));
     }
-    let registry = Arc::new(SqliteRegistry::open(&sqlite_path(config)).await?);
-    Ok((registry.clone(), registry))
+    let registry = SqliteRegistry::open(&sqlite_path(config)).await?;
+    Ok(opened!(registry))
 }
 
 /// The registry, unless it is a file that isn't there yet: then nothing has a sequence.
@@ -86,7 +106,7 @@ pub(super) async fn existing_registry(
     if !is_postgres(config) && !sqlite_path(config).exists() {
         return Ok(None);
     }
-    registry(config).await.map(|(documents, _)| Some(documents))
+    sql(config).await.map(|opened| Some(opened.documents))
 }
 
 fn qdrant(section: &QdrantSection) -> QdrantConfig {

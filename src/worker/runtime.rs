@@ -10,19 +10,24 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
-use crate::spi::{DocumentRegistry, ModelSets, RebuildRegistry, Retriever, VectorStore};
+use crate::spi::{
+    DocumentRegistry, ModelSets, RebuildRegistry, RetrievalAnalysis, RetrievalTracker, Retriever,
+    VectorStore,
+};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    ACK_WAIT, AdminEndpoint, CatalogEndpoint, CatalogParts, Connection, Discovery, Endpoint,
-    IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits, Responder, ResponderContext,
-    RetrieveEndpoint, RetrieveParts,
+    ACK_WAIT, AdminEndpoint, AuditDesk, CatalogEndpoint, CatalogParts, Connection, Discovery,
+    Endpoint, IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits, Responder,
+    ResponderContext, RetrieveEndpoint, RetrieveParts, StatsEndpoint, StatsParts,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
 
 /// Time for work in flight after the signal to stop.
 const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
+/// Analyses read many rows, and share the database's connections with everybody.
+const STATS_CONCURRENCY: usize = 2;
 /// How often a worker looks for rebuilds that nobody works on.
 const REBUILDS_EVERY: Duration = Duration::from_secs(5);
 /// Operators' requests read whole corpora.
@@ -33,7 +38,7 @@ const ADMIN_CONCURRENCY: usize = 2;
 pub enum Role {
     /// Carries out ingest jobs.
     Ingest,
-    /// Answers retrieval and catalog requests.
+    /// Answers retrieval, catalog and statistics requests.
     Retrieve,
 }
 
@@ -48,6 +53,10 @@ pub struct WorkerParts {
     pub registry: Arc<dyn DocumentRegistry>,
     /// Rebuilds of corpora.
     pub rebuilds: Arc<dyn RebuildRegistry>,
+    /// The tracker of retrievals.
+    pub tracker: Arc<dyn RetrievalTracker>,
+    /// The analysis over its rows.
+    pub analysis: Arc<dyn RetrievalAnalysis>,
     /// The models that are loaded.
     pub sets: ModelSets,
     /// The store.
@@ -109,9 +118,10 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     let limits = RequestLimits::new(Arc::clone(&parts.limits), parts.metrics.clone());
     let limits = Arc::new(limits);
     if roles.contains(&Role::Retrieve) {
-        let endpoints: [(Arc<dyn Endpoint>, usize); 2] = [
+        let endpoints: [(Arc<dyn Endpoint>, usize); 3] = [
             (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
             (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
+            (Arc::new(stats(&parts)), STATS_CONCURRENCY),
         ];
         for (endpoint, concurrency) in endpoints {
             let responder =
@@ -213,13 +223,23 @@ fn catalog(parts: &WorkerParts) -> CatalogEndpoint {
     })
 }
 
+fn stats(parts: &WorkerParts) -> StatsEndpoint {
+    StatsEndpoint::new(StatsParts {
+        registry: Arc::clone(&parts.registry),
+        tracker: Arc::clone(&parts.tracker),
+        analysis: Arc::clone(&parts.analysis),
+        timeouts_ms: parts.timeouts_ms,
+    })
+}
+
 fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
     let consistency = ConsistencyParts {
         registry: Arc::clone(&parts.registry),
         store: Arc::clone(&parts.store),
         tenancy: parts.tenancy,
     };
-    AdminEndpoint::new(consistency, rebuilder(parts), begun)
+    let audit = AuditDesk::new(Arc::clone(&parts.tracker));
+    AdminEndpoint::new(consistency, rebuilder(parts), audit, begun)
 }
 
 fn rebuilder(parts: &WorkerParts) -> Rebuilder {

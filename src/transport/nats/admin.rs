@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
+use super::audit::AuditDesk;
 use super::responder::{Call, Caller, Endpoint};
 use super::subjects;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,16 +20,23 @@ use crate::wire::{decode, encode, v1};
 pub struct AdminEndpoint {
     consistency: ConsistencyParts,
     rebuilder: Rebuilder,
+    audit: AuditDesk,
     /// Told when there is something to rebuild.
     begun: Arc<Notify>,
 }
 
 impl AdminEndpoint {
     /// An endpoint over these parts.
-    pub fn new(consistency: ConsistencyParts, rebuilder: Rebuilder, begun: Arc<Notify>) -> Self {
+    pub fn new(
+        consistency: ConsistencyParts,
+        rebuilder: Rebuilder,
+        audit: AuditDesk,
+        begun: Arc<Notify>,
+    ) -> Self {
         Self {
             consistency,
             rebuilder,
+            audit,
             begun,
         }
     }
@@ -131,9 +139,10 @@ impl Endpoint for AdminEndpoint {
         match call.last_token.as_str() {
             "verify" => self.verify(call).await,
             "reindex" => self.reindex(call).await,
+            "audit" => self.audit.answer(call).await,
             _ => Err(Error::new(
                 ErrorKind::NotFound,
-                "there is no such request; rag.admin.verify and rag.admin.reindex are some",
+                "there is no such request; rag.admin.verify, rag.admin.reindex and rag.admin.audit are some",
             )),
         }
     }

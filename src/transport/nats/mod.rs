@@ -4,6 +4,7 @@
 
 mod admin;
 mod admission;
+mod audit;
 mod blobs;
 mod catalog;
 mod client;
@@ -24,12 +25,14 @@ mod request_limits;
 mod responder;
 mod retrieve;
 mod setup;
+mod stats;
 mod subjects;
 mod topology;
 mod turns;
 mod verify;
 
 pub use admin::AdminEndpoint;
+pub use audit::AuditDesk;
 pub use blobs::{NatsBlobStore, bucket, create_bucket};
 pub use catalog::{CatalogEndpoint, CatalogParts};
 pub use client::{Client, JobReceipt, Reply, Results, ask_operator};
@@ -44,5 +47,6 @@ pub use request_limits::{Place, RequestLimits};
 pub use responder::{Call, Caller, Endpoint, Responder, ResponderContext};
 pub use retrieve::{RetrieveEndpoint, RetrieveParts};
 pub use setup::{Action, Change, setup};
+pub use stats::{StatsEndpoint, StatsParts};
 pub use topology::{ACK_WAIT, LANES};
 pub use verify::verify;
