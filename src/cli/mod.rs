@@ -5,6 +5,8 @@
 
 mod args;
 mod args_eval;
+mod args_tracking;
+mod audit;
 mod bench;
 mod bench_ingest;
 mod calibrate;
@@ -15,14 +17,18 @@ mod eval;
 mod files;
 mod ingest;
 mod models;
+mod moments;
 mod nats_server;
 mod output;
+mod printable;
 mod pull;
+mod qrels;
 mod query;
 mod reindex;
 mod report;
 mod service;
 mod snippet;
+mod stats;
 mod status;
 mod verify;
 
@@ -76,6 +82,9 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Eval(args) => context::block_on(eval::run(&config, &args)),
         Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),
         Command::Reindex(args) => context::block_on(reindex::run(&config, &args)),
+        Command::Stats(args) => context::block_on(stats::run(&config, &args)),
+        Command::Audit(args) => audit::run(&config, &args),
+        Command::Qrels(args) => context::block_on(qrels::run(&config, &args)),
         Command::Verify(args) => context::block_on(verify::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),
