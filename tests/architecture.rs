@@ -314,6 +314,7 @@ const ROWS: &[Row] = &[
             "ingest",
             "retention",
             "telemetry",
+            "tracking",
             "wire",
         ],
     },

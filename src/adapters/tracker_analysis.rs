@@ -66,7 +66,7 @@ macro_rules! sql_analysis {
             })
         }
 
-        fn totals(row: &$row, feedback: &$row) -> Result<TrackingTotals> {
+        fn totals(row: &$row, failures: &[$row], feedback: &$row) -> Result<TrackingTotals> {
             let mut totals = TrackingTotals {
                 retrievals: unsigned(row, "retrievals")?,
                 failed: unsigned(row, "failed")?,
@@ -79,6 +79,10 @@ macro_rules! sql_analysis {
             if totals.retrievals > 0 {
                 totals.first_at = Some(time(row, "first_at")?);
                 totals.last_at = Some(time(row, "last_at")?);
+            }
+            for failure in failures {
+                let kind = named(failure, "error", ErrorKind::parse)?;
+                totals.failures.insert(kind, unsigned(failure, "failed")?);
             }
             for outcome in Outcome::ALL {
                 let answered = unsigned(row, &outcome.name().to_ascii_lowercase())?;
@@ -196,11 +200,15 @@ macro_rules! sql_analysis {
                     .fetch_one(&mut *snapshot)
                     .await
                     .map_err(sql_failed)?;
+                let failures = in_window!(analysis_sql::FAILURES, corpus, window)
+                    .fetch_all(&mut *snapshot)
+                    .await
+                    .map_err(sql_failed)?;
                 let feedback = in_window!(analysis_sql::FEEDBACK_TOTALS, corpus, window)
                     .fetch_one(&mut *snapshot)
                     .await
                     .map_err(sql_failed)?;
-                totals(&row, &feedback)
+                totals(&row, &failures, &feedback)
             }
 
             async fn latencies(

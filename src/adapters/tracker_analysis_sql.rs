@@ -167,6 +167,12 @@ pub(super) const TOTALS: &str = concat!(
     window!()
 );
 
+pub(super) const FAILURES: &str = concat!(
+    "SELECT r.error, COUNT(*) AS failed FROM retrievals r WHERE r.outcome = 'FAILED' AND ",
+    window!(),
+    " GROUP BY r.error"
+);
+
 pub(super) const FEEDBACK_TOTALS: &str = concat!("SELECT ", judged!());
 
 /// Durations of one stage; the whole request's name is empty.

@@ -96,6 +96,14 @@ pub(super) const TRACKED_CORPORA: &str = "WITH RECURSIVE found(tenant, corpus) A
     FROM found f WHERE f.tenant IS NOT NULL) \
     SELECT tenant, corpus FROM found WHERE tenant IS NOT NULL ORDER BY tenant, corpus";
 
+/// The same for one tenant.
+pub(super) const CORPORA_OF: &str = "WITH RECURSIVE found(corpus) AS (\
+    SELECT corpus FROM (SELECT corpus FROM retrievals WHERE tenant = $1 ORDER BY corpus LIMIT 1) AS first_one \
+    UNION ALL SELECT \
+    (SELECT r.corpus FROM retrievals r WHERE r.tenant = $1 AND r.corpus > f.corpus ORDER BY r.corpus LIMIT 1) \
+    FROM found f WHERE f.corpus IS NOT NULL) \
+    SELECT corpus FROM found WHERE corpus IS NOT NULL ORDER BY corpus";
+
 /// 1 when the reply held one of the documents in the JSON list of `$4`, else 0. A scalar subquery: Postgres would answer an
 /// `EXISTS` by reading every tenant's documents once, and a batch of a purge must not.
 macro_rules! held {

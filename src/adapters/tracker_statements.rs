@@ -246,6 +246,15 @@ macro_rules! sql_tracker {
                 rows.iter().map(corpus).collect()
             }
 
+            async fn corpora_of(&self, tenant: &TenantId) -> Result<Vec<CorpusName>> {
+                let rows = sqlx::query(sql::CORPORA_OF)
+                    .bind(tenant.as_str())
+                    .fetch_all(&self.readers)
+                    .await
+                    .map_err(sql_failed)?;
+                rows.iter().map(corpus_name).collect()
+            }
+
             async fn now(&self) -> Result<Timestamp> {
                 let row = sqlx::query($now)
                     .fetch_one(&self.readers)

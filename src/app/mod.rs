@@ -27,7 +27,7 @@ use crate::model::{ModelIds, TenantId};
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
     CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, RetentionRegistry,
-    RetrievalTracker, Retriever, StepObserver, TextGenerator, VectorStore,
+    RetrievalAnalysis, RetrievalTracker, Retriever, StepObserver, TextGenerator, VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;
@@ -104,6 +104,7 @@ struct Opened {
     rebuilds: Arc<dyn RebuildRegistry>,
     retention: Arc<dyn RetentionRegistry>,
     tracker: Arc<dyn RetrievalTracker>,
+    analysis: Arc<dyn RetrievalAnalysis>,
     models: ModelSets,
     stages: StageParts,
 }
@@ -140,7 +141,7 @@ async fn open(config: &Config) -> Result<Opened> {
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let cross_encoder = cross_encoder(config, &pool)?;
     let models = models::sets(config, &pool, &lexical)?;
-    let sql = storage::registry(config).await?;
+    let sql = storage::sql(config).await?;
     let (store, edge) = storage::store(config).await?;
     Ok(Opened {
         pool: Arc::new(pool),
@@ -150,6 +151,7 @@ async fn open(config: &Config) -> Result<Opened> {
         rebuilds: sql.rebuilds,
         retention: sql.retention,
         tracker: sql.tracker,
+        analysis: sql.analysis,
         models,
         stages: StageParts {
             cross_encoder,
@@ -222,6 +224,8 @@ fn parts(
         connection,
         registry: Arc::clone(&opened.registry),
         rebuilds: Arc::clone(&opened.rebuilds),
+        tracker: Arc::clone(&opened.tracker),
+        analysis: Arc::clone(&opened.analysis),
         sets: opened.models.clone(),
         desk,
         own_ticks,

@@ -12,7 +12,8 @@ use crate::adapters::sqlite::SqliteRegistry;
 use crate::config::{Config, QdrantSection, QuantizationKind, StoreKind};
 use crate::error::{Error, Result};
 use crate::spi::{
-    DocumentRegistry, RebuildRegistry, RetentionRegistry, RetrievalTracker, VectorStore,
+    DocumentRegistry, RebuildRegistry, RetentionRegistry, RetrievalAnalysis, RetrievalTracker,
+    VectorStore,
 };
 
 /// Holds the data folder for this process; released when dropped, or killed.
@@ -67,33 +68,38 @@ fn is_postgres(config: &Config) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
-/// What lies in SQL, by its ports.
+/// What the SQL database holds, by its ports.
 pub(super) struct OpenedSql {
     pub(super) documents: Arc<dyn DocumentRegistry>,
     pub(super) rebuilds: Arc<dyn RebuildRegistry>,
     pub(super) retention: Arc<dyn RetentionRegistry>,
     pub(super) tracker: Arc<dyn RetrievalTracker>,
+    pub(super) analysis: Arc<dyn RetrievalAnalysis>,
 }
 
-/// Opens the registry and brings its schema up to date.
-pub(super) async fn registry(config: &Config) -> Result<OpenedSql> {
-    if is_postgres(config) {
-        let url = config.sql.url.expose();
-        let registry = Arc::new(PostgresRegistry::open(url, config.sql.max_connections).await?);
-        return Ok(OpenedSql {
-            tracker: Arc::new(registry.tracker()),
+/// Postgres and SQLite answer to the same ports, by types of their own.
+macro_rules! opened {
+    ($registry:expr) => {{
+        let (registry, tracker) = (Arc::new($registry.clone()), Arc::new($registry.tracker()));
+        OpenedSql {
             documents: registry.clone(),
             rebuilds: registry.clone(),
             retention: registry,
-        });
+            tracker: tracker.clone(),
+            analysis: tracker,
+        }
+    }};
+}
+
+/// Opens the database and brings its schema up to date.
+pub(super) async fn sql(config: &Config) -> Result<OpenedSql> {
+    if is_postgres(config) {
+        let url = config.sql.url.expose();
+        let registry = PostgresRegistry::open(url, config.sql.max_connections).await?;
+        return Ok(opened!(registry));
     }
-    let registry = Arc::new(SqliteRegistry::open(&sqlite_path(config)).await?);
-    Ok(OpenedSql {
-        tracker: Arc::new(registry.tracker()),
-        documents: registry.clone(),
-        rebuilds: registry.clone(),
-        retention: registry,
-    })
+    let registry = SqliteRegistry::open(&sqlite_path(config)).await?;
+    Ok(opened!(registry))
 }
 
 /// The registry, unless it is a file that isn't there yet: then nothing has a sequence.
@@ -103,7 +109,7 @@ pub(super) async fn existing_registry(
     if !is_postgres(config) && !sqlite_path(config).exists() {
         return Ok(None);
     }
-    registry(config).await.map(|sql| Some(sql.documents))
+    sql(config).await.map(|opened| Some(opened.documents))
 }
 
 fn qdrant(section: &QdrantSection) -> QdrantConfig {

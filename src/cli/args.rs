@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_eval::{CalibrateArgs, EvalArgs};
 use super::args_retention::{ForgetArgs, HoldArgs, PurgeArgs};
+use super::args_tracking::{AuditArgs, QrelsArgs, StatsArgs};
 use crate::config::Overrides;
 
 /// Retrieval-augmented generation as a message-bus service.
@@ -100,6 +101,21 @@ pub(super) enum Command {
         after_help = "Example: ragbus calibrate scifact/ --tenant acme --corpus scifact --precision 0.9 --dry-run"
     )]
     Calibrate(CalibrateArgs),
+    /// Show what retrievals of a tenant add up to: documents, questions, times, feedback.
+    #[command(
+        after_help = "Examples:\n  ragbus stats --tenant acme --corpus manuals --since 7d\n  \
+        ragbus stats --tenant acme --corpus manuals --since 30d --html report.html\n  \
+        ragbus stats --tenant acme --corpus manuals --view zero-hit --limit 100 --json"
+    )]
+    Stats(StatsArgs),
+    /// Export retrievals for auditors in a hash chain, and check such a file.
+    #[command(after_help = "Example: ragbus audit verify january.jsonl")]
+    Audit(AuditArgs),
+    /// Export users' judgements for evaluation.
+    #[command(
+        after_help = "Example: ragbus qrels export --tenant acme --corpus manuals --out judged/"
+    )]
+    Qrels(QrelsArgs),
     /// Compare the registry with the store: what is missing, what nothing serves.
     #[command(after_help = "Example: ragbus verify --tenant acme --corpus manuals --repair")]
     Verify(VerifyArgs),

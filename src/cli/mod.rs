@@ -6,6 +6,8 @@
 mod args;
 mod args_eval;
 mod args_retention;
+mod args_tracking;
+mod audit;
 mod bench;
 mod bench_ingest;
 mod calibrate;
@@ -16,15 +18,19 @@ mod eval;
 mod files;
 mod ingest;
 mod models;
+mod moments;
 mod nats_server;
 mod output;
+mod printable;
 mod pull;
+mod qrels;
 mod query;
 mod reindex;
 mod report;
 mod retention;
 mod service;
 mod snippet;
+mod stats;
 mod status;
 mod verify;
 
@@ -81,6 +87,9 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Purge(args) => context::block_on(retention::purge(&config, &args)),
         Command::Hold(args) => context::block_on(retention::hold(&config, &args)),
         Command::Forget(args) => context::block_on(retention::forget(&config, &args)),
+        Command::Stats(args) => context::block_on(stats::run(&config, &args)),
+        Command::Audit(args) => audit::run(&config, &args),
+        Command::Qrels(args) => context::block_on(qrels::run(&config, &args)),
         Command::Verify(args) => context::block_on(verify::run(&config, &args)),
         Command::CheckConfig(args) => service::check_config(&config, &args),
         Command::Models(args) => models::run(&config, &args),

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DocumentId, FeedbackOutcome, Outcome, ScoreKind, StageName, Timestamp, TrackedQuery};
+use crate::error::ErrorKind;
 
 /// Mean scores by kind; a kind that did not occur is absent.
 pub type MeanScores = BTreeMap<ScoreKind, f64>;
@@ -168,6 +169,8 @@ pub struct TrackingTotals {
     pub retrievals: u64,
     /// Requests that failed.
     pub failed: u64,
+    /// The same by kind; one that did not occur is absent.
+    pub failures: BTreeMap<ErrorKind, u64>,
     /// Answers by outcome; one that did not occur is absent.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// Requests in which a stage could not do all of its work.
@@ -187,6 +190,21 @@ pub struct TrackingTotals {
 }
 
 impl TrackingTotals {
+    /// Answers of a corpus that had nothing for the question.
+    pub fn zero_hits(&self) -> u64 {
+        let of = |outcome| self.outcomes.get(&outcome).copied().unwrap_or_default();
+        of(Outcome::NoMatch) + of(Outcome::NoRelevantContext)
+    }
+
+    /// The share of requests that were answered so, 0 to 1.
+    pub fn zero_hit_share(&self) -> f64 {
+        if self.retrievals == 0 {
+            0.0
+        } else {
+            self.zero_hits() as f64 / self.retrievals as f64
+        }
+    }
+
     /// The share of requests in which a stage could not do all of its work, 0 to 1.
     pub fn degraded_share(&self) -> f64 {
         if self.retrievals == 0 {

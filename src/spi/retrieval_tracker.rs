@@ -69,6 +69,9 @@ pub trait RetrievalTracker: Send + Sync + fmt::Debug {
     /// The corpora that retrievals are kept of, in order: an operator call over all tenants.
     async fn tracked_corpora(&self) -> Result<Vec<CorpusRef>>;
 
+    /// The corpora that retrievals of a tenant are kept of, in order: deleted ones and those that never were, too.
+    async fn corpora_of(&self, tenant: &TenantId) -> Result<Vec<CorpusName>>;
+
     /// The database's clock, which cutoffs are reckoned from: an operator call without data.
     async fn now(&self) -> Result<Timestamp>;
 

@@ -10,7 +10,7 @@ use crate::model::{CorpusName, DocumentId, JobId};
 
 /// Entries of a page when a request doesn't say.
 pub const DEFAULT_PAGE_SIZE: u32 = 100;
-const MAX_PAGE_SIZE: u32 = 1000;
+pub(super) const MAX_PAGE_SIZE: u32 = 1000;
 const CURSOR: &str = "v1:";
 
 /// A page of documents.
@@ -82,7 +82,7 @@ pub fn cursor_after(document: &DocumentId) -> String {
     URL_SAFE_NO_PAD.encode(format!("{CURSOR}{}", document.as_str()))
 }
 
-fn read_cursor(cursor: &str) -> Result<DocumentId> {
+pub(super) fn read_cursor(cursor: &str) -> Result<DocumentId> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok();
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     text.as_deref()

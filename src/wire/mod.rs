@@ -2,7 +2,9 @@
 //!
 //! Layer 4. Must not know NATS: it turns bytes into values and back.
 
+mod audit;
 mod catalog;
+mod cursors;
 mod encoding;
 mod errors;
 mod filter;
@@ -14,6 +16,8 @@ mod metadata;
 mod options;
 mod reply;
 mod retrieve;
+mod stats;
+mod stats_reply;
 mod timestamp;
 
 /// The generated messages of `schemas/ragbus/v1`.
@@ -23,7 +27,9 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/ragbus.v1.serde.rs"));
 }
 
+pub use audit::{AuditQuestion, audit_record, decode_audit};
 pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, cursor_after, decode_catalog};
+pub use cursors::{judgement_cursor, record_cursor};
 pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest};
@@ -32,6 +38,11 @@ pub use metadata::struct_of;
 pub use options::{EXPANSION_STRATEGY, RetrieveRules};
 pub use reply::{encode_within, models_of, retrieve_response};
 pub use retrieve::{DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, decode_retrieve};
+pub use stats::{JudgementPage, StatsQuestion, StatsView, decode_stats};
+pub use stats_reply::{
+    corpus_totals, document_use, encode_rows, judgement, latency, query_cluster, query_use,
+    time_slice, unretrieved,
+};
 pub use timestamp::WireTimestamp;
 
 /// The newest schema version this build understands (`Rag-Schema`).

@@ -53,7 +53,7 @@ pub fn models_of(models: &ModelIds) -> v1::Models {
     }
 }
 
-fn outcome(outcome: Outcome) -> v1::outcome::Kind {
+pub(super) fn outcome(outcome: Outcome) -> v1::outcome::Kind {
     match outcome {
         Outcome::Ok => v1::outcome::Kind::Ok,
         Outcome::NoCorpus => v1::outcome::Kind::NoCorpus,
@@ -108,7 +108,7 @@ fn metadata(chunk: &RetrievedChunk) -> pbjson_types::Struct {
     metadata
 }
 
-fn score_kind(kind: ScoreKind) -> v1::score::Kind {
+pub(super) fn score_kind(kind: ScoreKind) -> v1::score::Kind {
     match kind {
         ScoreKind::Cosine => v1::score::Kind::Cosine,
         ScoreKind::SparseDot => v1::score::Kind::SparseDot,
@@ -119,7 +119,7 @@ fn score_kind(kind: ScoreKind) -> v1::score::Kind {
     }
 }
 
-fn grade(grade: Grade) -> v1::grade::Kind {
+pub(super) fn grade(grade: Grade) -> v1::grade::Kind {
     match grade {
         Grade::Correct => v1::grade::Kind::Correct,
         Grade::Ambiguous => v1::grade::Kind::Ambiguous,
@@ -128,7 +128,7 @@ fn grade(grade: Grade) -> v1::grade::Kind {
     }
 }
 
-fn signals(signals: &Signals) -> v1::Signals {
+pub(super) fn signals(signals: &Signals) -> v1::Signals {
     let leg = |signal: Option<LegSignal>| {
         signal.map(|s| v1::LegSignal {
             score: f64::from(s.score),
@@ -144,7 +144,7 @@ fn signals(signals: &Signals) -> v1::Signals {
     }
 }
 
-fn quality(quality: &RetrievalQuality) -> v1::Quality {
+pub(super) fn quality(quality: &RetrievalQuality) -> v1::Quality {
     v1::Quality {
         retrieved: quality.correct + quality.ambiguous + quality.incorrect,
         correct: quality.correct,
@@ -154,7 +154,7 @@ fn quality(quality: &RetrievalQuality) -> v1::Quality {
     }
 }
 
-fn query(query: &QueryText) -> v1::Query {
+pub(super) fn query(query: &QueryText) -> v1::Query {
     let origin = match query.origin {
         Origin::Original => v1::query::Origin::Original,
         Origin::Template => v1::query::Origin::Template,
@@ -168,7 +168,7 @@ fn query(query: &QueryText) -> v1::Query {
     }
 }
 
-fn stage(report: &StageReport) -> v1::StageReport {
+pub(super) fn stage(report: &StageReport) -> v1::StageReport {
     v1::StageReport {
         name: report.stage.name().to_owned(),
         duration_ms: report.duration.as_secs_f64() * 1_000.0,

@@ -16,6 +16,16 @@ pub struct WireTimestamp {
 }
 
 impl WireTimestamp {
+    /// From RFC 3339 text with any offset; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        parse_rfc3339(text).map(Self::at)
+    }
+
+    fn at(moment: jiff::Timestamp) -> Self {
+        let (seconds, nanos) = (moment.as_second(), moment.subsec_nanosecond());
+        Self { seconds, nanos }.normalised()
+    }
+
     /// As microseconds; `None` when it is out of the standard's range (years 1 to 9999).
     pub fn to_model(self) -> Option<Timestamp> {
         let moment = self.moment()?;
@@ -55,13 +65,8 @@ impl Serialize for WireTimestamp {
 impl<'de> Deserialize<'de> for WireTimestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let moment = parse_rfc3339(&text)
-            .ok_or_else(|| de::Error::custom("wrong type, expected an RFC 3339 timestamp"))?;
-        Ok(Self {
-            seconds: moment.as_second(),
-            nanos: moment.subsec_nanosecond(),
-        }
-        .normalised())
+        Self::parse(&text)
+            .ok_or_else(|| de::Error::custom("wrong type, expected an RFC 3339 timestamp"))
     }
 }
 

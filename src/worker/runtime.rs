@@ -12,13 +12,17 @@ use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
 use crate::retention::Schedule;
-use crate::spi::{DocumentRegistry, ModelSets, RebuildRegistry, Retriever, VectorStore};
+use crate::spi::{
+    DocumentRegistry, ModelSets, RebuildRegistry, RetrievalAnalysis, RetrievalTracker, Retriever,
+    VectorStore,
+};
 use crate::telemetry::{Health, Metrics};
 use crate::tenancy::TenancyStrategy;
 use crate::transport::nats::{
-    ACK_WAIT, AdminEndpoint, AdminParts, CatalogEndpoint, CatalogParts, Connection, Discovery,
-    Endpoint, IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits, Responder,
-    ResponderContext, RetentionDesk, RetrieveEndpoint, RetrieveParts, Ticks,
+    ACK_WAIT, AdminEndpoint, AdminParts, AuditDesk, CatalogEndpoint, CatalogParts, Connection,
+    Discovery, Endpoint, IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits,
+    Responder, ResponderContext, RetentionDesk, RetrieveEndpoint, RetrieveParts, StatsEndpoint,
+    StatsParts, Ticks,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
 
@@ -27,6 +31,8 @@ const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
 /// How often a worker looks for rebuilds and runs that nobody works on.
 const LEFT_BEHIND_EVERY: Duration = Duration::from_secs(5);
+/// Analyses read many rows, and share the database's connections with everybody.
+const STATS_CONCURRENCY: usize = 2;
 /// Operators' requests read whole corpora.
 const ADMIN_CONCURRENCY: usize = 2;
 
@@ -35,7 +41,7 @@ const ADMIN_CONCURRENCY: usize = 2;
 pub enum Role {
     /// Carries out ingest jobs.
     Ingest,
-    /// Answers retrieval and catalog requests.
+    /// Answers retrieval, catalog and statistics requests.
     Retrieve,
     /// Carries out retention.
     Retention,
@@ -52,6 +58,10 @@ pub struct WorkerParts {
     pub registry: Arc<dyn DocumentRegistry>,
     /// Rebuilds of corpora.
     pub rebuilds: Arc<dyn RebuildRegistry>,
+    /// The tracker of retrievals.
+    pub tracker: Arc<dyn RetrievalTracker>,
+    /// The analysis over its rows.
+    pub analysis: Arc<dyn RetrievalAnalysis>,
     /// The models that are loaded.
     pub sets: ModelSets,
     /// Retention, and what operators ask about it.
@@ -117,9 +127,10 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     let limits = RequestLimits::new(Arc::clone(&parts.limits), parts.metrics.clone());
     let limits = Arc::new(limits);
     if roles.contains(&Role::Retrieve) {
-        let endpoints: [(Arc<dyn Endpoint>, usize); 2] = [
+        let endpoints: [(Arc<dyn Endpoint>, usize); 3] = [
             (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
             (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
+            (Arc::new(stats(&parts)), STATS_CONCURRENCY),
         ];
         for (endpoint, concurrency) in endpoints {
             let responder =
@@ -224,6 +235,15 @@ fn catalog(parts: &WorkerParts) -> CatalogEndpoint {
     })
 }
 
+fn stats(parts: &WorkerParts) -> StatsEndpoint {
+    StatsEndpoint::new(StatsParts {
+        registry: Arc::clone(&parts.registry),
+        tracker: Arc::clone(&parts.tracker),
+        analysis: Arc::clone(&parts.analysis),
+        timeouts_ms: parts.timeouts_ms,
+    })
+}
+
 fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
     let consistency = ConsistencyParts {
         registry: Arc::clone(&parts.registry),
@@ -235,6 +255,7 @@ fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
         rebuilder: rebuilder(parts),
         begun,
         retention: parts.desk.clone(),
+        audit: AuditDesk::new(Arc::clone(&parts.tracker)),
     })
 }
 

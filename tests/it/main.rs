@@ -42,4 +42,5 @@ mod retrieval;
 mod setup;
 mod stages;
 mod stages_expansion;
+mod statistics;
 mod tenant_tokens;

@@ -4,6 +4,8 @@
 
 mod plots;
 mod tables;
+mod usage;
+mod usage_plots;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
@@ -11,6 +13,7 @@ use serde_json::Value;
 use super::eval::findings::{Findings, drop_sentence, method};
 use crate::error::Result;
 use crate::evaluation::{Comparison, Verdict};
+pub(super) use usage::usage_page;
 
 /// Queries named as the greatest wins and losses.
 const EXTREMES: usize = 4;

@@ -9,25 +9,25 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::error::{Error, Result};
 use crate::evaluation::{Estimate, Scores};
 
-const BLUE: RGBColor = RGBColor(0x2f, 0x6e, 0xa8);
-const ORANGE: RGBColor = RGBColor(0xd9, 0x8c, 0x3f);
-const GREEN: RGBColor = RGBColor(0x3a, 0x96, 0x62);
-const RED: RGBColor = RGBColor(0xc2, 0x4a, 0x43);
-const INK: RGBColor = RGBColor(0x1d, 0x27, 0x33);
-const LINE: RGBColor = RGBColor(0xe1, 0xe7, 0xed);
+pub(super) const BLUE: RGBColor = RGBColor(0x2f, 0x6e, 0xa8);
+pub(super) const ORANGE: RGBColor = RGBColor(0xd9, 0x8c, 0x3f);
+pub(super) const GREEN: RGBColor = RGBColor(0x3a, 0x96, 0x62);
+pub(super) const RED: RGBColor = RGBColor(0xc2, 0x4a, 0x43);
+pub(super) const INK: RGBColor = RGBColor(0x1d, 0x27, 0x33);
+pub(super) const LINE: RGBColor = RGBColor(0xe1, 0xe7, 0xed);
 
-const WIDE: u32 = 880;
-const NARROW: u32 = 480;
+pub(super) const WIDE: u32 = 880;
+pub(super) const NARROW: u32 = 480;
 const HEIGHT: u32 = 240;
 const ROW: u32 = 34;
 const BINS: usize = 20;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Rows<'a, 'b> =
     ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, SegmentedCoord<RangedCoordusize>>>;
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-fn svg(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> Result<String> {
+pub(super) fn svg(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> Result<String> {
     let mut text = String::new();
     {
         let area = SVGBackend::with_string(&mut text, size).into_drawing_area();

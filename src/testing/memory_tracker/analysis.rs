@@ -184,7 +184,10 @@ impl RetrievalAnalysis for MemoryTracker {
         for row in &rows {
             match row.record.end {
                 TrackedEnd::Answered(outcome) => *totals.outcomes.entry(outcome).or_default() += 1,
-                TrackedEnd::Failed(_) => totals.failed += 1,
+                TrackedEnd::Failed(kind) => {
+                    totals.failed += 1;
+                    *totals.failures.entry(kind).or_default() += 1;
+                }
             }
             totals.degraded += u64::from(!row.record.degraded.is_empty());
             for stage in &row.record.degraded {

@@ -195,6 +195,12 @@ impl RetrievalTracker for MemoryTracker {
         Ok(corpora.into_iter().collect())
     }
 
+    async fn corpora_of(&self, tenant: &TenantId) -> Result<Vec<CorpusName>> {
+        let all = self.tracked_corpora().await?.into_iter();
+        let own = all.filter(|corpus| corpus.tenant == *tenant);
+        Ok(own.map(|corpus| corpus.corpus).collect())
+    }
+
     async fn now(&self) -> Result<Timestamp> {
         Ok(Timestamp::now())
     }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 
 use super::admin_retention::RetentionDesk;
+use super::audit::AuditDesk;
 use super::responder::{Call, Caller, Endpoint};
 use super::subjects;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,6 +33,8 @@ pub struct AdminParts {
     pub begun: Arc<Notify>,
     /// Keeps and forgets.
     pub retention: RetentionDesk,
+    /// Shows what was retrieved.
+    pub audit: AuditDesk,
 }
 
 impl AdminEndpoint {
@@ -166,9 +169,10 @@ impl Endpoint for AdminEndpoint {
             "verify" => self.verify(call).await,
             "reindex" => self.reindex(call).await,
             verb @ ("purge" | "hold" | "forget") => self.parts.retention.answer(verb, call).await,
+            "audit" => self.parts.audit.answer(call).await,
             _ => Err(Error::new(
                 ErrorKind::NotFound,
-                "there is no such request; rag.admin.verify, reindex, purge, hold and forget are some",
+                "there is no such request; rag.admin.verify, reindex, audit, purge, hold and forget are some",
             )),
         }
     }

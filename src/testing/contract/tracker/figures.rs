@@ -110,6 +110,8 @@ pub async fn a_small_corpus_sums_up(tracker: Tracked) {
         totals.outcomes,
         [(Outcome::Ok, 2), (Outcome::NoMatch, 1)].into()
     );
+    assert_eq!(totals.failures, [(ErrorKind::Timeout, 1)].into());
+    assert_eq!((totals.zero_hits(), totals.zero_hit_share()), (1, 0.25));
     assert_eq!(
         totals.degraded_stages,
         [(StageName::Reranking, 1), (StageName::Hybrid, 1)].into()

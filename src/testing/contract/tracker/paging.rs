@@ -99,6 +99,18 @@ pub async fn corpora_are_listed_and_time_is_told(tracker: Tracked) {
     assert!(listed.is_sorted());
     listed.retain(|corpus| tenants.contains(&corpus.tenant));
     assert_eq!(listed, expected);
+    for tenant in &tenants {
+        let own = tracker.corpora_of(tenant).await.expect("reads");
+        let names: Vec<_> = own.iter().map(|name| name.as_str()).collect();
+        assert_eq!(names, ["a", "a-c", "b"]);
+    }
+    assert!(
+        tracker
+            .corpora_of(&tenant())
+            .await
+            .expect("reads")
+            .is_empty()
+    );
     let now = tracker.now().await.expect("reads").as_micros();
     let apart = (now - Timestamp::now().as_micros()).abs();
     assert!(apart < 60_000_000, "{apart} µs apart");
