@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use croner::Cron;
-use croner::parser::{CronParser, Seconds};
+use croner::parser::{CronParser, Seconds, Year};
 
 use crate::error::{Error, Result};
 use crate::model::Timestamp;
@@ -54,7 +54,10 @@ impl Schedule {
         }
         let named = NAMES.iter().find(|(name, _)| *name == text);
         let cron = named.map_or(text, |(_, cron)| cron);
-        let parser = CronParser::builder().seconds(Seconds::Required).build();
+        let parser = CronParser::builder()
+            .seconds(Seconds::Required)
+            .year(Year::Disallowed)
+            .build();
         let cron = parser.parse(cron).map_err(|e| {
             refused("must be six cron fields (second minute hour day month weekday), @daily, or @every 15m").caused_by(e)
         })?;
