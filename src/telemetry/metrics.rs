@@ -6,6 +6,8 @@
 //! | `ragbus.ingest.duration` | s | `outcome` | time from delivery to acknowledgement |
 //! | `ragbus.ingest.in_flight` | 1 | | jobs in work |
 //! | `ragbus.ingest.parked` | 1 | | jobs put aside so that another tenant of their lane had its turn |
+//! | `ragbus.retention.runs` | runs | `state` | retention runs that ended, by how; `error`: one that stays open |
+//! | `ragbus.retention.removed` | rows | `what` | retrievals, expired documents and tombstones that runs removed |
 //! | `ragbus.ingest.paused` | 1 | | 1 while pulling pauses because a dependency is down |
 //! | `ragbus.dead_letters` | 1 | `kind` | jobs moved to the dead letters |
 //! | `ragbus.requests` | 1 | `endpoint`, `outcome` | requests answered: `ok` or an error kind |
