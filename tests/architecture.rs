@@ -502,6 +502,7 @@ fn singular_places_stay_singular() {
             &[
                 "adapters/registry_statements.rs",
                 "cli/calibrate/outcome.rs",
+                "cli/moments.rs",
                 "model/time.rs",
                 "testing",
                 "transport/nats/discovery.rs",

@@ -25,7 +25,11 @@ fn every_alert_has_its_runbook_and_every_runbook_its_alert() {
     let files = std::fs::read_dir(root().join("runbooks")).expect("runbooks");
     let files: BTreeSet<String> = files
         .map(|file| file.expect("an entry").file_name())
-        .filter_map(|name| name.to_string_lossy().strip_suffix(".md").map(str::to_owned))
+        .filter_map(|name| {
+            name.to_string_lossy()
+                .strip_suffix(".md")
+                .map(str::to_owned)
+        })
         .collect();
     assert_eq!(named, files);
     for name in &files {
@@ -40,7 +44,11 @@ fn every_alert_has_its_runbook_and_every_runbook_its_alert() {
 /// As the exporter writes names: dots become underscores, counters end in `_total`, seconds in `_seconds`.
 #[test]
 fn alerts_ask_for_metrics_that_exist() {
-    let sources = ["src/telemetry/metrics.rs", "src/telemetry/tracking_metrics.rs"].map(read);
+    let sources = [
+        "src/telemetry/metrics.rs",
+        "src/telemetry/tracking_metrics.rs",
+    ]
+    .map(read);
     let told: String = sources.concat();
     let exported: BTreeSet<String> = told
         .split('"')

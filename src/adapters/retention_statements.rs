@@ -27,6 +27,13 @@ macro_rules! runs {
 }
 pub(super) use runs;
 
+/// What else names a tenant's documents or jobs, once these are gone.
+pub(super) const FORGET: [&str; 2] = [
+    "DELETE FROM cleanups WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.tenant = cleanups.tenant \
+     AND d.corpus = cleanups.corpus AND d.document_id = cleanups.document_id)",
+    "DELETE FROM job_starts WHERE tenant = $1",
+];
+
 /// Whether a hold covers a document.
 pub(super) const IS_HELD: &str = "SELECT 1 FROM legal_holds WHERE tenant = $1 AND released_at IS NULL \
     AND (corpus = '' OR corpus = $2) AND (document_id = '' OR document_id = $3) LIMIT 1";
@@ -451,6 +458,13 @@ macro_rules! sql_retention {
                 .execute(&self.writer)
                 .await
                 .map_err(sql_failed)?;
+                for statement in retention::FORGET {
+                    sqlx::query(statement)
+                        .bind(tenant.as_str())
+                        .execute(&self.writer)
+                        .await
+                        .map_err(sql_failed)?;
+                }
                 Ok(forgotten.rows_affected())
             }
 

@@ -19,12 +19,10 @@ impl Retention {
         };
         // What an earlier run buried and could not clean up.
         for (corpus, document, buried) in registry.uncleaned(PAGE).await? {
-            self.noted(
-                progress,
-                &corpus,
-                self.clean(&corpus, &document, buried).await,
-            )
-            .await?;
+            let cleaned = self.clean(&corpus, &document, buried).await;
+            if !self.noted(progress, &corpus, cleaned).await? {
+                return Ok(GoOn::Yes);
+            }
         }
         let now = progress.run.ordered_at;
         let mut after: Option<(CorpusRef, DocumentId)> = None;
@@ -49,19 +47,22 @@ impl Retention {
                     }
                 };
                 let gone = gone.await;
-                self.noted(progress, &corpus, gone).await?;
+                if !self.noted(progress, &corpus, gone).await? {
+                    return Ok(GoOn::Yes);
+                }
             }
         }
     }
 
+    /// Notes a failure. `false`: the store or SQL is down, and the next document would fare no better.
     async fn noted(
         &self,
         progress: &mut Progress<'_>,
         corpus: &CorpusRef,
         outcome: Result<()>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Err(error) = outcome else {
-            return Ok(());
+            return Ok(true);
         };
         progress.state = RunState::Failed;
         let note = format!(
@@ -70,7 +71,8 @@ impl Retention {
             corpus.corpus,
             error.message()
         );
-        self.note(progress, &note).await
+        self.note(progress, &note).await?;
+        Ok(error.kind() != ErrorKind::DependencyFailed)
     }
 
     async fn clean(&self, corpus: &CorpusRef, document: &DocumentId, buried: Buried) -> Result<()> {

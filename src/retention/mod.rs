@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
-use crate::model::{AdminAct, RetentionWindows, Run, RunState};
+use crate::model::{AdminAct, RetentionWindows, Run, RunOrder, RunState};
 use crate::spi::{JobSource, RetentionRegistry, RetrievalTracker, VectorStore};
 use crate::tenancy::TenancyStrategy;
 pub use purging::Forecast;
@@ -122,11 +122,11 @@ impl Retention {
             stop,
         };
         let mut go_on = self.purge(&mut progress).await?;
-        // A purge by hand is about retrievals; expiry and tombstones are the schedule's.
+        // A window by hand is about retrievals; tombstones, which no tenant knows of, are the schedule's alone.
         if run.order.days.is_none() && go_on == GoOn::Yes {
             go_on = self.remove_expired(&mut progress).await?;
         }
-        if run.order.days.is_none() && go_on == GoOn::Yes {
+        if run.order == RunOrder::default() && go_on == GoOn::Yes {
             go_on = self.drop_tombstones(&mut progress).await?;
         }
         match go_on {
