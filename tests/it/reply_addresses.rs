@@ -90,7 +90,7 @@ async fn s2_with_a_tenant_prefix_another_tenants_inbox_is_refused() {
     );
     for address in ["_INBOX.t2.x", "_INBOX.t11.x", "_INBOX.x"] {
         let mut inbox = t1.listen(address).await;
-        for verb in ["retrieve", "catalog"] {
+        for verb in ["retrieve", "catalog", "stats"] {
             let subject = format!("rag.{verb}.t1");
             let body = question.to_string();
             let sent = headers(&[JSON]);
@@ -106,7 +106,7 @@ async fn s2_with_a_tenant_prefix_another_tenants_inbox_is_refused() {
     }
     assert_eq!(
         service.worker.metric("ragbus_replies_refused_total").await,
-        6.0
+        9.0
     );
 }
 

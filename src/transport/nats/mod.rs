@@ -26,6 +26,7 @@ mod responder;
 mod retrieve;
 mod setup;
 mod stats;
+mod stats_views;
 mod subjects;
 mod topology;
 mod turns;
