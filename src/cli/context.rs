@@ -13,6 +13,8 @@ use crate::wire::v1;
 
 /// Time a single call may take.
 pub(super) const CALL: Duration = Duration::from_secs(10);
+/// Time an analysis of many retrievals may take.
+pub(super) const ANALYSIS: Duration = Duration::from_secs(60);
 
 /// Runs a command that only talks to NATS.
 pub(super) fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {

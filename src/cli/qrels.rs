@@ -125,7 +125,7 @@ async fn judged(client: &Client, args: &QrelsExportArgs, corpus: &str) -> Result
             })),
         };
         let reply: Reply<v1::StatsResponse> =
-            client.request("stats", &request, context::CALL).await?;
+            client.request("stats", &request, context::ANALYSIS).await?;
         let response = match reply {
             Reply::Answer(response) => response,
             Reply::Refused(error) => return Err(context::refused(&error)),

@@ -18,6 +18,7 @@ mod reply;
 mod retrieve;
 mod stats;
 mod stats_reply;
+mod stats_thresholds;
 mod timestamp;
 
 /// The generated messages of `schemas/ragbus/v1`.

@@ -102,7 +102,7 @@ async fn s6_no_canary_in_logs_errors_or_metrics() {
             told.push_str(&format!("{:?}{}", answer.headers, answer.json()));
         }
     }
-    for verb in ["retrieve", "catalog"] {
+    for verb in ["retrieve", "catalog", "stats"] {
         let subject = format!("rag.{verb}.t1");
         for content in ["application/json", "application/protobuf"] {
             let sent = headers(&[("Content-Type", content)]);

@@ -108,6 +108,12 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
         t1.ask("catalog", &question).await.ok()["job"]["status"],
         "INDEXED"
     );
+    let question = json!({ "corpus": "c", "latencies": {} });
+    assert_eq!(
+        t1.ask("stats", &question).await.code,
+        0,
+        "its own statistics"
+    );
     a_large_body(&nats, &t1, &dir.path().join("data")).await;
     beside_the_main_path(&nats, &t1).await;
     assert_eq!(worker.readiness().await.0, 200);
@@ -169,6 +175,8 @@ async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
         "$JS.API.DIRECT.GET.RAG_RESULT",
         "$JS.API.STREAM.INFO.RAG_INGEST",
         "rag.retrieve.t2",
+        "rag.stats.t2",
+        "rag.admin.audit",
         "rag.ingest.t2",
         "rag.retrieve.*",
         "rag.ingest.*",

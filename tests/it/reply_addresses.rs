@@ -90,7 +90,7 @@ async fn s2_with_a_tenant_prefix_another_tenants_inbox_is_refused() {
     );
     for address in ["_INBOX.t2.x", "_INBOX.t11.x", "_INBOX.x"] {
         let mut inbox = t1.listen(address).await;
-        for verb in ["retrieve", "catalog"] {
+        for verb in ["retrieve", "catalog", "stats"] {
             let subject = format!("rag.{verb}.t1");
             let body = question.to_string();
             let sent = headers(&[JSON]);
@@ -106,7 +106,7 @@ async fn s2_with_a_tenant_prefix_another_tenants_inbox_is_refused() {
     }
     assert_eq!(
         service.worker.metric("ragbus_replies_refused_total").await,
-        6.0
+        9.0
     );
 }
 
@@ -130,7 +130,9 @@ async fn workers_are_discovered_by_the_service_protocol() {
         if subject != "$SRV.PING" {
             let endpoints = body["endpoints"].as_array().expect("endpoints");
             let subjects: Vec<_> = endpoints.iter().map(|e| e["subject"].clone()).collect();
-            assert_eq!(subjects, [json!("rag.retrieve.*"), json!("rag.catalog.*")]);
+            let expected =
+                ["retrieve", "catalog", "stats"].map(|verb| json!(format!("rag.{verb}.*")));
+            assert_eq!(subjects, expected);
         }
     }
     let nobody = service

@@ -17,6 +17,7 @@ async fn s1_requests_of_invalid_tenants_are_refused_with_a_body() {
     let bodies = [
         ("retrieve", json!({ "corpus": "c", "query": "q" })),
         ("catalog", json!({ "listCorpora": {} })),
+        ("stats", json!({ "totals": {} })),
     ];
     for (verb, body) in bodies {
         for token in invalid_tokens() {

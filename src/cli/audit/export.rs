@@ -20,7 +20,7 @@ use crate::wire::{WireTimestamp, v1};
 /// A page is read from a database that may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAGE: i32 = 100;
-const COUNT_POLICY: &str = "every retrieval of the window that the tracker held at databaseTime, once, by time and id; those that failed \
+const COUNT_POLICY: &str = "every retrieval of the window that the tracker held when its page was read, once, by time and id; those that failed \
     or found nothing too; feedback is not part of it";
 
 pub(super) async fn run(config: &Config, args: &AuditExportArgs) -> Result<ExitCode> {

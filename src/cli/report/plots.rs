@@ -41,13 +41,14 @@ pub(super) fn svg(size: (u32, u32), draw: impl FnOnce(&Area) -> Drawn) -> Result
 /// A bar a configuration, with its interval; the first one is on top.
 pub(super) fn bars(bars: &[(&str, Estimate)]) -> Result<String> {
     let top = bars.iter().map(|(_, e)| e.high).fold(0.05, f64::max) * 1.12;
-    let count = bars.len();
+    // An axis of one segment has no length, and nothing on it would show.
+    let count = bars.len().max(2);
     svg((WIDE, ROW * count as u32 + 50), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(8)
             .set_label_area_size(LabelAreaPosition::Left, 190)
             .set_label_area_size(LabelAreaPosition::Bottom, 28)
-            .build_cartesian_2d(0.0..top, (0..count.saturating_sub(1)).into_segmented())?;
+            .build_cartesian_2d(0.0..top, (0..count - 1).into_segmented())?;
         chart
             .configure_mesh()
             .disable_y_mesh()
@@ -210,10 +211,12 @@ mod tests {
             low: 0.0,
             high: 0.0,
         };
-        assert!(
-            bars(&[("a <b>", estimate)])
-                .expect("drawn")
-                .contains("a &lt;b&gt;")
-        );
+        let one = Estimate {
+            mean: 0.5,
+            high: 0.6,
+            ..estimate
+        };
+        let drawn = bars(&[("a <b>", one)]).expect("drawn");
+        assert!(drawn.contains("a &lt;b&gt;") && drawn.contains("fill=\"#2F6EA8\""));
     }
 }

@@ -52,12 +52,12 @@ fn corpus(usage: &Usage) -> Result<Markup> {
             div { dt { "last" } dd { (shown(totals.last_at)) } }
             @for (label, text) in facts(totals) { div { dt { (label) } dd { (text) } } }
         }
-        (figure(usage_plots::over_time(&usage.timeline)?, "Retrievals over time: answered, found nothing, failed"))
+        (figure(usage_plots::over_time(&usage.timeline)?, &parts("Retrievals over time", ["answered", "found nothing", "failed"])))
         div.grid {
-            (figure(usage_plots::outcomes(totals)?, "Outcomes"))
-            (figure(usage_plots::latencies(&usage.latencies)?, "Time in ms: p50, p90, p99"))
-            (figure(usage_plots::documents(&usage.documents)?, "Documents in most replies"))
-            (figure(usage_plots::zero_hits(&usage.zero_hit_queries)?, "Questions that found nothing"))
+            (figure(usage_plots::outcomes(totals)?, &html! { "Outcomes" }))
+            (figure(usage_plots::latencies(&usage.latencies)?, &parts("Time in ms", ["p50", "p90", "p99"])))
+            (figure(usage_plots::documents(&usage.documents)?, &html! { "Documents in most replies" }))
+            (figure(usage_plots::zero_hits(&usage.zero_hit_queries)?, &html! { "Questions that found nothing" }))
         }
         (section("Documents, most retrieved first", &usage.documents, documents))
         (section("Retrieved often and judged bad", &usage.poor_documents, documents))
@@ -70,8 +70,14 @@ fn corpus(usage: &Usage) -> Result<Markup> {
     })
 }
 
+/// What a plot shows, its parts in the colours they have in it.
+fn parts(title: &str, parts: [&str; 3]) -> Markup {
+    let [first, second, third] = parts;
+    html! { (title) ": " span.relevant { (first) } ", " span.irrelevant { (second) } ", " span.failed { (third) } }
+}
+
 /// A plot that has something to show.
-fn figure(svg: Option<String>, caption: &str) -> Markup {
+fn figure(svg: Option<String>, caption: &Markup) -> Markup {
     html! {
         @if let Some(svg) = svg { figure { (PreEscaped(svg)) figcaption { (caption) } } }
     }

@@ -145,16 +145,14 @@ fn rows(rows: &[Row]) -> Result<Option<String>> {
     if top <= 0.0 {
         return Ok(None);
     }
-    let count = rows.len();
+    // An axis of one segment has no length, and nothing on it would show.
+    let count = rows.len().max(2);
     svg((NARROW, ROW * count as u32 + 16), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(8)
             .set_label_area_size(LabelAreaPosition::Left, 180)
             // Room for what stands behind the longest bar.
-            .build_cartesian_2d(
-                0.0..top * 1.6,
-                (0..count.saturating_sub(1)).into_segmented(),
-            )?;
+            .build_cartesian_2d(0.0..top * 1.6, (0..count - 1).into_segmented())?;
         for (index, row) in rows.iter().enumerate() {
             bar(&mut chart, count - 1 - index, row, largest(row))?;
         }

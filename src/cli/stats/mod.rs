@@ -4,6 +4,7 @@
 
 mod tables;
 pub(super) mod usage;
+mod words;
 
 use std::process::ExitCode;
 
@@ -14,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::model::CorpusName;
 use crate::transport::nats::{Client, Reply};
 use crate::wire::v1::{self, score, stats_request::View};
-pub(super) use tables::{facts, feedback, means, members, question};
 use usage::Usage;
+pub(super) use words::{facts, feedback, means, members, question};
 
 pub(super) async fn run(config: &Config, args: &StatsArgs) -> Result<ExitCode> {
     let tenant = context::tenant(&args.tenant)?;
@@ -54,7 +55,9 @@ impl Asking<'_> {
             until: self.args.until.map(Into::into),
             view: Some(view),
         };
-        self.client.request("stats", &request, context::CALL).await
+        self.client
+            .request("stats", &request, context::ANALYSIS)
+            .await
     }
 
     async fn view(&self, corpus: &str, view: View) -> Result<v1::StatsResponse> {

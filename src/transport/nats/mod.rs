@@ -30,6 +30,7 @@ mod retrieve;
 mod schedule;
 mod setup;
 mod stats;
+mod stats_views;
 mod subjects;
 mod topology;
 mod turns;

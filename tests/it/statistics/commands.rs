@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::Tracking;
 use super::rows::WINDOW;
+use super::{LARGE, Tracking};
 
 fn run(command: &mut Command) -> (i32, String, String) {
     let output = command.output().expect("runs");
@@ -116,6 +116,21 @@ fn audit(tracking: &Tracking) {
     assert!(out.starts_with("{\"kind\":\"header\"") && out.contains("\"windowClosed\":false"));
 }
 
+/// Pages that are cut to the message limit go on where they were cut.
+fn large_audit(tracking: &Tracking) {
+    let path = tracking.service.dir.path().join("large.jsonl");
+    let mut arguments = vec!["audit", "export", "--tenant", "large", "--out"];
+    arguments.push(path.to_str().expect("text"));
+    done(&mut tracking.command(&windowed(&arguments)));
+    let mut command = tracking.command(&["audit", "verify", "--json"]);
+    let (out, _) = done(command.arg(&path));
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(
+        (&told["valid"], &told["count"]),
+        (&json!(true), &json!(LARGE))
+    );
+}
+
 /// What users judged, measured.
 fn judgements(tracking: &Tracking) {
     let folder = tracking.service.dir.path().join("judged");
@@ -162,6 +177,7 @@ async fn commands_show_export_and_measure_over_sqlite() {
     tokio::task::block_in_place(|| {
         statistics(&tracking);
         audit(&tracking);
+        large_audit(&tracking);
         judgements(&tracking);
     });
 }
@@ -171,6 +187,7 @@ async fn t5_exports_are_whole_and_checked_over_postgres() {
     let tracking = Tracking::postgres().await;
     tokio::task::block_in_place(|| {
         audit(&tracking);
+        large_audit(&tracking);
         judgements(&tracking);
     });
 }

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 use crate::postgres_server::PostgresServer;
-use rows::{NASTY, WINDOW, fill};
+use rows::{NASTY, WINDOW, fill, fill_with_large_ones};
+
+/// More than a page of an export.
+pub const LARGE: i64 = 130;
 
 /// A service whose tracker holds retrievals of two tenants, and whose corpora `c` hold documents of both.
 pub struct Tracking {
@@ -30,6 +33,7 @@ impl Tracking {
         let registry = SqliteRegistry::open(&data.join("ragbus.db")).await;
         let tracker: Tracked = Arc::new(registry.expect("opened").tracker());
         fill(&tracker).await;
+        fill_with_large_ones(&tracker, LARGE).await;
         drop(tracker);
         Self::over(nats, dir, None).await
     }
@@ -40,6 +44,7 @@ impl Tracking {
         let registry = PostgresRegistry::open(&server.url(), 4).await;
         let tracker: Tracked = Arc::new(registry.expect("opened").tracker());
         fill(&tracker).await;
+        fill_with_large_ones(&tracker, LARGE).await;
         let dir = tempfile::tempdir().expect("a folder");
         Self::over(Nats::start().await, dir, Some(server)).await
     }

@@ -102,3 +102,14 @@ pub async fn fill(tracker: &Tracked) {
     judge(tracker, &batch[9], "owl", HighlyRelevant).await;
     judge(tracker, &batch[12], "t2-only", HighlyRelevant).await;
 }
+
+/// Retrievals of a tenant of their own, so large that not even half a page of them fits into a message.
+pub async fn fill_with_large_ones(tracker: &Tracked, count: i64) {
+    let corpus = corpus("large", "c");
+    for n in 0..count {
+        // Several at one moment: their ids decide.
+        let mut one = record(&corpus, n / 4, "a long story", &["owl"]);
+        one.options = format!("{{\"padding\":\"{}\"}}", "x".repeat(40_000));
+        tracker.record(&[one]).await.expect("stored");
+    }
+}
