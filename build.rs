@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use prost_build::Config;
 use protox::prost::Message;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 7] = [
     "ragbus/v1/admin.proto",
     "ragbus/v1/common.proto",
+    "ragbus/v1/feedback.proto",
     "ragbus/v1/ingest.proto",
     "ragbus/v1/retrieve.proto",
     "ragbus/v1/catalog.proto",
+    "ragbus/v1/tracking.proto",
 ];
 
 /// Ours, because the standard's `Z` and our microseconds are written by hand.

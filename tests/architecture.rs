@@ -101,7 +101,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         path: "tracking",
-        crates: &[],
+        crates: &["hmac", "sha2"],
         modules: BASE,
     },
     Row {
@@ -302,6 +302,7 @@ const ROWS: &[Row] = &[
             "tenancy",
             "ingest",
             "telemetry",
+            "tracking",
             "wire",
         ],
     },
@@ -315,6 +316,7 @@ const ROWS: &[Row] = &[
             "tenancy",
             "ingest",
             "telemetry",
+            "tracking",
             "transport",
             "wire",
         ],

@@ -5,6 +5,7 @@ mod limits;
 mod models;
 mod stages;
 mod storage;
+mod tracking;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,8 @@ use crate::ingest::{IngestParts, IngestProcessor, NoObserver};
 use crate::model::{ModelIds, TenantId};
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
-    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, Retriever,
+    CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, RetrievalTracker,
+    Retriever,
     StepObserver, TextGenerator, VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
@@ -33,7 +35,7 @@ use crate::transport::nats::{
     Action, Change, Connection, NatsBlobStore, ReplyRule, bucket, connect, create_bucket, setup,
 };
 use crate::wire::RetrieveRules;
-use crate::worker::{Role, WorkerParts, serve};
+use crate::worker::{Role, TrackingParts, WorkerParts, serve};
 pub use models::load_models;
 use stages::StageParts;
 pub use storage::{lock_data, uses_data_folder};
@@ -99,6 +101,7 @@ struct Opened {
     edge: Option<Arc<EdgeVectorStore>>,
     registry: Arc<dyn DocumentRegistry>,
     rebuilds: Arc<dyn RebuildRegistry>,
+    tracker: Arc<dyn RetrievalTracker>,
     models: ModelSets,
     stages: StageParts,
 }
@@ -135,7 +138,7 @@ async fn open(config: &Config) -> Result<Opened> {
         .map_err(|e| Error::internal("loading models panicked").caused_by(e))??;
     let cross_encoder = cross_encoder(config, &pool)?;
     let models = models::sets(config, &pool, &lexical)?;
-    let (registry, rebuilds) = storage::registry(config).await?;
+    let (registry, rebuilds, tracker) = storage::registry(config).await?;
     let (store, edge) = storage::store(config).await?;
     Ok(Opened {
         pool: Arc::new(pool),
@@ -143,6 +146,7 @@ async fn open(config: &Config) -> Result<Opened> {
         edge,
         registry,
         rebuilds,
+        tracker,
         models,
         stages: StageParts {
             cross_encoder,
@@ -227,6 +231,11 @@ fn parts(
         max_blob: config.worker.max_blob_bytes,
         tenancy: tenancy(config),
         reply_rule: ReplyRule::new(&config.nats.reply_prefixes),
+        tracking: TrackingParts {
+            publishing: tracking::publishing(config)?,
+            tracker: Arc::clone(&opened.tracker),
+            batch: storage::tracker_batch(config),
+        },
         limits,
         ingest_concurrency: config.worker.ingest_concurrency,
         retrieve_concurrency: config.worker.retrieve_concurrency,
@@ -394,7 +403,8 @@ fn roles(config: &Config) -> Vec<Role> {
     let role = |name: &RoleName| match name {
         RoleName::Ingest => Some(Role::Ingest),
         RoleName::Retrieve => Some(Role::Retrieve),
-        RoleName::Tracker | RoleName::Retention => None,
+        RoleName::Tracker => Some(Role::Tracker),
+        RoleName::Retention => None,
     };
     config.worker.roles.iter().filter_map(role).collect()
 }

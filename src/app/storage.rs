@@ -11,7 +11,7 @@ use crate::adapters::qdrant::{HnswOptions, QdrantConfig, QdrantVectorStore, Quan
 use crate::adapters::sqlite::SqliteRegistry;
 use crate::config::{Config, QdrantSection, QuantizationKind, StoreKind};
 use crate::error::{Error, Result};
-use crate::spi::{DocumentRegistry, RebuildRegistry, VectorStore};
+use crate::spi::{DocumentRegistry, RebuildRegistry, RetrievalTracker, VectorStore};
 
 /// Holds the data folder for this process; released when dropped, or killed.
 #[derive(Debug)]
@@ -65,18 +65,36 @@ fn is_postgres(config: &Config) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
-/// The registry by its two ports.
-pub(super) type OpenedRegistry = (Arc<dyn DocumentRegistry>, Arc<dyn RebuildRegistry>);
+/// SQLite writes a record's rows one by one under the file's one write lock.
+const SQLITE_BATCH: usize = 200;
+const POSTGRES_BATCH: usize = 500;
+
+/// Records of one batch at most.
+pub(super) fn tracker_batch(config: &Config) -> usize {
+    match is_postgres(config) {
+        true => POSTGRES_BATCH,
+        false => SQLITE_BATCH,
+    }
+}
+
+/// The registry by its two ports, and the tracker over the same connections.
+pub(super) type OpenedRegistry = (
+    Arc<dyn DocumentRegistry>,
+    Arc<dyn RebuildRegistry>,
+    Arc<dyn RetrievalTracker>,
+);
 
 /// Opens the registry and brings its schema up to date.
 pub(super) async fn registry(config: &Config) -> Result<OpenedRegistry> {
     if is_postgres(config) {
         let url = config.sql.url.expose();
         let registry = Arc::new(PostgresRegistry::open(url, config.sql.max_connections).await?);
-        return Ok((registry.clone(), registry));
+        let tracker = Arc::new(registry.tracker());
+        return Ok((registry.clone(), registry, tracker));
     }
     let registry = Arc::new(SqliteRegistry::open(&sqlite_path(config)).await?);
-    Ok((registry.clone(), registry))
+    let tracker = Arc::new(registry.tracker());
+    Ok((registry.clone(), registry, tracker))
 }
 
 /// The registry, unless it is a file that isn't there yet: then nothing has a sequence.
@@ -86,7 +104,7 @@ pub(super) async fn existing_registry(
     if !is_postgres(config) && !sqlite_path(config).exists() {
         return Ok(None);
     }
-    registry(config).await.map(|(documents, _)| Some(documents))
+    registry(config).await.map(|(documents, _, _)| Some(documents))
 }
 
 fn qdrant(section: &QdrantSection) -> QdrantConfig {

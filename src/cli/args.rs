@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_eval::{CalibrateArgs, EvalArgs};
+use super::args_feedback::FeedbackArgs;
 use crate::config::Overrides;
 
 /// Retrieval-augmented generation as a message-bus service.
@@ -84,6 +85,11 @@ pub(super) enum Command {
         ragbus delete --whole-corpus --tenant acme --corpus manuals"
     )]
     Delete(DeleteArgs),
+    /// Judge a document of a reply.
+    #[command(
+        after_help = "Example: ragbus feedback 01890a5d-ac96-774b-bcce-b302099a8057 a.txt RELEVANT --tenant acme"
+    )]
+    Feedback(FeedbackArgs),
     /// Show server, streams, backlog and workers.
     #[command(after_help = "Example: ragbus status --tenant acme")]
     Status(StatusArgs),

@@ -17,6 +17,14 @@
 //! | `ragbus.stage.model_calls` | 1 | `stage` | texts and pairs that a stage ran through a model |
 //! | `ragbus.limits.refused` | 1 | `limit` | requests and jobs over a tenant's limit: `in_flight`, `requests_per_second`, `documents` or `expansion` |
 //! | `ragbus.replies.refused` | 1 | | requests without a reply because its address is not allowed |
+//! | `ragbus.tracking.events` | 1 | `outcome` | tracking events: `published`, `dropped` (buffer full, or worker going away), `refused` by the stream or unanswered |
+//! | `ragbus.tracking.buffered` | 1 | | events that wait for the stream |
+//! | `ragbus.tracking.recorded` | 1 | | retrievals that were stored |
+//! | `ragbus.tracking.duplicates` | 1 | | events that were stored before |
+//! | `ragbus.tracking.backlog` | 1 | | events in the stream that are not stored yet |
+//! | `ragbus.tracking.lag` | s | | time from the stream to the tables |
+//! | `ragbus.tracking.paused` | 1 | | 1 while the tracker waits for SQL |
+//! | `ragbus.tracking.feedback` | 1 | `outcome` | judgements: `ok` or an error kind |
 //! | `ragbus.nats.events` | 1 | `event` | connection events of the NATS client |
 //! | `ragbus.model.texts` | 1 | `model` | texts run through a model |
 //! | `ragbus.model.batches` | 1 | `model` | batches run through a model |
@@ -30,6 +38,8 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, MeterProvider, UpDownCounter};
+
+use super::TrackingMetrics;
 
 /// Seconds: from a tenth of a millisecond to a minute.
 const SECONDS: [f64; 18] = [
@@ -87,6 +97,7 @@ pub struct Metrics {
     parked: Counter<u64>,
     refused: Counter<u64>,
     events: Counter<u64>,
+    tracking: TrackingMetrics,
 }
 
 impl Metrics {
@@ -117,8 +128,14 @@ impl Metrics {
             parked: counter("ragbus.ingest.parked"),
             refused: counter("ragbus.replies.refused"),
             events: counter("ragbus.nats.events"),
+            tracking: TrackingMetrics::new(&meter),
             meter: meter.clone(),
         }
+    }
+
+    /// Those of tracking.
+    pub fn tracking(&self) -> &TrackingMetrics {
+        &self.tracking
     }
 
     /// Registers what is read when metrics are collected. Call it once.

@@ -5,6 +5,7 @@
 mod catalog;
 mod encoding;
 mod errors;
+mod feedback;
 mod filter;
 mod fusion_options;
 mod ingest;
@@ -15,6 +16,9 @@ mod options;
 mod reply;
 mod retrieve;
 mod timestamp;
+mod tracked_options;
+mod tracked_values;
+mod tracking;
 
 /// The generated messages of `schemas/ragbus/v1`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
@@ -26,6 +30,7 @@ pub mod v1 {
 pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, cursor_after, decode_catalog};
 pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
+pub use feedback::decode_feedback;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest};
 pub use ingest_result::{ingest_result, job_result};
 pub use metadata::struct_of;
@@ -33,6 +38,8 @@ pub use options::{EXPANSION_STRATEGY, RetrieveRules};
 pub use reply::{encode_within, models_of, retrieve_response};
 pub use retrieve::{DEFAULT_LIMIT, MAX_LIMIT, MAX_QUERY_BYTES, decode_retrieve};
 pub use timestamp::WireTimestamp;
+pub use tracked_options::options_json;
+pub use tracking::{event_size, record_of, retrieval_recorded};
 
 /// The newest schema version this build understands (`Rag-Schema`).
 pub const WIRE_SCHEMA: u32 = 1;

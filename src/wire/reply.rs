@@ -53,7 +53,7 @@ pub fn models_of(models: &ModelIds) -> v1::Models {
     }
 }
 
-fn outcome(outcome: Outcome) -> v1::outcome::Kind {
+pub(super) fn outcome(outcome: Outcome) -> v1::outcome::Kind {
     match outcome {
         Outcome::Ok => v1::outcome::Kind::Ok,
         Outcome::NoCorpus => v1::outcome::Kind::NoCorpus,
@@ -108,7 +108,7 @@ fn metadata(chunk: &RetrievedChunk) -> pbjson_types::Struct {
     metadata
 }
 
-fn score_kind(kind: ScoreKind) -> v1::score::Kind {
+pub(super) fn score_kind(kind: ScoreKind) -> v1::score::Kind {
     match kind {
         ScoreKind::Cosine => v1::score::Kind::Cosine,
         ScoreKind::SparseDot => v1::score::Kind::SparseDot,
@@ -119,7 +119,7 @@ fn score_kind(kind: ScoreKind) -> v1::score::Kind {
     }
 }
 
-fn grade(grade: Grade) -> v1::grade::Kind {
+pub(super) fn grade(grade: Grade) -> v1::grade::Kind {
     match grade {
         Grade::Correct => v1::grade::Kind::Correct,
         Grade::Ambiguous => v1::grade::Kind::Ambiguous,
@@ -128,7 +128,7 @@ fn grade(grade: Grade) -> v1::grade::Kind {
     }
 }
 
-fn signals(signals: &Signals) -> v1::Signals {
+pub(super) fn signals(signals: &Signals) -> v1::Signals {
     let leg = |signal: Option<LegSignal>| {
         signal.map(|s| v1::LegSignal {
             score: f64::from(s.score),
@@ -144,7 +144,7 @@ fn signals(signals: &Signals) -> v1::Signals {
     }
 }
 
-fn quality(quality: &RetrievalQuality) -> v1::Quality {
+pub(super) fn quality(quality: &RetrievalQuality) -> v1::Quality {
     v1::Quality {
         retrieved: quality.correct + quality.ambiguous + quality.incorrect,
         correct: quality.correct,
@@ -155,16 +155,19 @@ fn quality(quality: &RetrievalQuality) -> v1::Quality {
 }
 
 fn query(query: &QueryText) -> v1::Query {
-    let origin = match query.origin {
+    v1::Query {
+        text: query.text.clone(),
+        expanded_text: query.expanded_text.clone().unwrap_or_default(),
+        origin: origin(query.origin).into(),
+    }
+}
+
+pub(super) fn origin(origin: Origin) -> v1::query::Origin {
+    match origin {
         Origin::Original => v1::query::Origin::Original,
         Origin::Template => v1::query::Origin::Template,
         Origin::Hyde => v1::query::Origin::Hyde,
         Origin::StepBack => v1::query::Origin::StepBack,
-    };
-    v1::Query {
-        text: query.text.clone(),
-        expanded_text: query.expanded_text.clone().unwrap_or_default(),
-        origin: origin.into(),
     }
 }
 
@@ -178,16 +181,16 @@ fn stage(report: &StageReport) -> v1::StageReport {
     }
 }
 
-/// Encodes a reply that fits into `limit` bytes: results are dropped from the end, and counted, until it does.
+/// Encodes a reply that fits into `limit` bytes: results are dropped from the end until it does. With it, how many.
 pub fn encode_within(
     mut response: v1::RetrieveResponse,
     encoding: Encoding,
     limit: usize,
-) -> Vec<u8> {
+) -> (Vec<u8>, u32) {
     loop {
         let body = encode(&response, encoding);
         if body.len() <= limit || response.results.is_empty() {
-            return body;
+            return (body, response.omitted);
         }
         // Results are of like size: drop about as many as are too much, at least one.
         let results = response.results.len();
@@ -213,10 +216,11 @@ mod tests {
             results: vec![result; 50],
             ..v1::RetrieveResponse::default()
         };
-        let body = encode_within(response, Encoding::Json, 10_000);
+        let (body, omitted) = encode_within(response, Encoding::Json, 10_000);
         assert!(body.len() <= 10_000);
         let back: v1::RetrieveResponse = decode(&body, Encoding::Json).expect("valid");
         assert!(back.truncated && !back.results.is_empty());
+        assert_eq!(back.omitted, omitted);
         assert_eq!(back.omitted as usize + back.results.len(), 50);
     }
 }

@@ -1,5 +1,5 @@
 //! Starts the roles; ends them in the measured order: readiness, pulling and subscriptions, work in flight, replies,
-//! acknowledgements, and the connection last.
+//! acknowledgements, records of replies, and the connection last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::tracking::{self, FEEDBACK_CONCURRENCY, Publishing, TrackingParts};
 use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
@@ -35,6 +36,8 @@ pub enum Role {
     Ingest,
     /// Answers retrieval and catalog requests.
     Retrieve,
+    /// Stores tracked retrievals and takes judgements.
+    Tracker,
 }
 
 /// What a worker is made of.
@@ -68,6 +71,8 @@ pub struct WorkerParts {
     pub tenancy: TenancyStrategy,
     /// Allowed reply addresses.
     pub reply_rule: ReplyRule,
+    /// Tracking of retrievals.
+    pub tracking: TrackingParts,
     /// What each tenant may take.
     pub limits: Arc<LimitBook>,
     /// Jobs at once.
@@ -108,9 +113,13 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     // One for all endpoints: a tenant's requests count together.
     let limits = RequestLimits::new(Arc::clone(&parts.limits), parts.metrics.clone());
     let limits = Arc::new(limits);
+    let publishing = Publishing::start(&parts);
     if roles.contains(&Role::Retrieve) {
         let endpoints: [(Arc<dyn Endpoint>, usize); 2] = [
-            (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
+            (
+                Arc::new(retrieve(&parts, &publishing)),
+                parts.retrieve_concurrency,
+            ),
             (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
         ];
         for (endpoint, concurrency) in endpoints {
@@ -136,6 +145,16 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
             Some("the streams are not verified yet".to_owned()),
         );
         running.spawn(IngestConsumer::new(ingest(&parts)).run(stop.clone(), GRACE));
+    }
+    if roles.contains(&Role::Tracker) {
+        let endpoint = Arc::new(tracking::feedback(&parts));
+        let context = responder(&parts, &limits, FEEDBACK_CONCURRENCY);
+        let responder = Responder::subscribe(context, endpoint).await?;
+        served.push(responder.stats());
+        running.spawn(responder.run(stop.clone(), GRACE));
+        let unverified = "the tracking stream is not verified yet".to_owned();
+        parts.health.set("tracking", Some(unverified));
+        running.spawn(tracking::consumer(&parts).run(stop.clone()));
     }
     parts.health.set("start", None);
     let discovery = Discovery::new(
@@ -163,6 +182,7 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         .set("draining", Some("the worker is going away".to_owned()));
     tracing::info!("draining");
     while running.join_next().await.is_some() {}
+    publishing.end().await;
     discovered.abort();
     parts.connection.close().await;
     tracing::info!("drained");
@@ -189,7 +209,7 @@ fn responder(
     }
 }
 
-fn retrieve(parts: &WorkerParts) -> RetrieveEndpoint {
+fn retrieve(parts: &WorkerParts, publishing: &Publishing) -> RetrieveEndpoint {
     RetrieveEndpoint::new(RetrieveParts {
         retriever: Arc::clone(&parts.retriever),
         rules: parts.rules.clone(),
@@ -197,6 +217,8 @@ fn retrieve(parts: &WorkerParts) -> RetrieveEndpoint {
         models: parts.models.clone(),
         default_budget: millis(parts.timeouts_ms.0),
         max_budget: millis(parts.timeouts_ms.1),
+        worker: parts.worker.clone(),
+        tracking: publishing.publisher(),
         metrics: parts.metrics.clone(),
     })
 }

@@ -12,6 +12,7 @@ mod dead_letter;
 mod discovery;
 mod disposition;
 mod endpoint_stats;
+mod feedback;
 mod gate;
 mod headers;
 mod ingest_consumer;
@@ -26,8 +27,13 @@ mod retrieve;
 mod setup;
 mod subjects;
 mod topology;
+mod tracking_batch;
+mod tracking_consumer;
+mod tracking_publisher;
+mod tracking_topology;
 mod turns;
 mod verify;
+mod verify_tracking;
 
 pub use admin::AdminEndpoint;
 pub use blobs::{NatsBlobStore, bucket, create_bucket};
@@ -37,6 +43,7 @@ pub use connect::{Connection, connect};
 pub use discovery::Discovery;
 pub use disposition::{Disposition, MARGIN, MAX_ATTEMPTS, SHORTEST_DELAY, disposition};
 pub use endpoint_stats::EndpointStats;
+pub use feedback::{FeedbackEndpoint, FeedbackParts};
 pub use ingest_consumer::{IngestConsumer, IngestContext};
 pub use overview::{Overview, overview};
 pub use reply::ReplyRule;
@@ -45,4 +52,8 @@ pub use responder::{Call, Caller, Endpoint, Responder, ResponderContext};
 pub use retrieve::{RetrieveEndpoint, RetrieveParts};
 pub use setup::{Action, Change, setup};
 pub use topology::{ACK_WAIT, LANES};
+pub use tracking_consumer::{TrackingConsumer, TrackingContext};
+pub use tracking_publisher::{
+    TrackingConfig, TrackingGuarantee, TrackingPublisher, TrackingPump,
+};
 pub use verify::verify;

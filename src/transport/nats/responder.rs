@@ -19,7 +19,9 @@ use uuid::Uuid;
 use super::admission::Admission;
 use super::connect::Connection;
 use super::endpoint_stats::EndpointStats;
-use super::headers::{CONTENT_TYPE, Headers, MAX_HEADER_BYTES, REQUEST_ID, WORKER, insert_trace};
+use super::headers::{
+    ACTOR, CONTENT_TYPE, Headers, MAX_HEADER_BYTES, PURPOSE, REQUEST_ID, WORKER, insert_trace,
+};
 use super::reply::ReplyRule;
 use super::request_limits::{Place, RequestLimits};
 use super::{subjects, topology};
@@ -80,6 +82,16 @@ impl Call {
     /// `InvalidField`.
     pub fn check_audit(&self) -> Result<()> {
         self.headers.check_audit()
+    }
+
+    /// Who asks; empty when not told.
+    pub fn actor(&self) -> &str {
+        self.headers.audit(ACTOR)
+    }
+
+    /// Why; empty when not told.
+    pub fn purpose(&self) -> &str {
+        self.headers.audit(PURPOSE)
     }
 
     /// Whether there is room for this request, of its tenant first and of this worker then: asked last, after everything that
