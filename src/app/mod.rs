@@ -26,8 +26,7 @@ use crate::model::{ModelIds, TenantId};
 use crate::retrieval::{HybridConfig, HybridParts, HybridRetriever, RetrievalPipeline};
 use crate::spi::{
     CrossEncoder, DocumentRegistry, LexicalEncoder, ModelSets, RebuildRegistry, RetrievalTracker,
-    Retriever,
-    StepObserver, TextGenerator, VectorStore,
+    Retriever, StepObserver, TextGenerator, VectorStore,
 };
 use crate::telemetry::{Health, HttpServer, InferenceGauges, Metrics, MetricsSetup, Telemetry};
 use crate::tenancy::TenancyStrategy;

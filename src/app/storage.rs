@@ -104,7 +104,9 @@ pub(super) async fn existing_registry(
     if !is_postgres(config) && !sqlite_path(config).exists() {
         return Ok(None);
     }
-    registry(config).await.map(|(documents, _, _)| Some(documents))
+    registry(config)
+        .await
+        .map(|(documents, _, _)| Some(documents))
 }
 
 fn qdrant(section: &QdrantSection) -> QdrantConfig {

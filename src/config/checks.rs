@@ -1,9 +1,7 @@
 //! What values must hold together, and what this version can't do yet: named, never ignored.
 
 use super::limit_checks::limits;
-use super::sections::{
-    Config, CorrectiveMode, ExpansionStrategy, LegName, StoreKind, TenancyKind,
-};
+use super::sections::{Config, CorrectiveMode, ExpansionStrategy, LegName, StoreKind, TenancyKind};
 use super::tracking_checks::tracking;
 use crate::error::{Error, Result};
 

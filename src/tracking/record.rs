@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    ChunkFate, ModelIds, Retrieval, RetrievalId, RetrievalRecord, RetrievalRequest,
-    Timestamp, TrackedChunk, TrackedEnd, TrackedQuery,
+    ChunkFate, ModelIds, Retrieval, RetrievalId, RetrievalRecord, RetrievalRequest, Timestamp,
+    TrackedChunk, TrackedEnd, TrackedQuery,
 };
 use crate::spi::{Finding, Trail, tracked_chunk};
 

@@ -41,9 +41,8 @@ mod tests {
     const ID: &str = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
 
     fn refused(id: &str, document: &str, outcome: &str) -> (ErrorKind, Option<String>) {
-        let body = format!(
-            r#"{{"retrievalId":"{id}","documentId":"{document}","outcome":"{outcome}"}}"#
-        );
+        let body =
+            format!(r#"{{"retrievalId":"{id}","documentId":"{document}","outcome":"{outcome}"}}"#);
         let error = decode_feedback(body.as_bytes(), Encoding::Json).expect_err("refused");
         (error.kind(), error.field().map(str::to_owned))
     }

@@ -41,7 +41,10 @@ fn options(options: &RetrievalOptions) -> Map<String, Value> {
     };
     let include = options.include;
     let parts = [(include.content, "CONTENT"), (include.metadata, "METADATA")];
-    let parts = parts.into_iter().filter(|(on, _)| *on).map(|(_, name)| name);
+    let parts = parts
+        .into_iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, name)| name);
     let fields = [
         (
             "expansion",
@@ -55,10 +58,19 @@ fn options(options: &RetrievalOptions) -> Map<String, Value> {
         ("fusion", fusion(&options.fusion)),
         (
             "require",
-            json!(options.require.iter().map(|stage: &StageName| stage.name()).collect::<Vec<_>>()),
+            json!(
+                options
+                    .require
+                    .iter()
+                    .map(|stage: &StageName| stage.name())
+                    .collect::<Vec<_>>()
+            ),
         ),
         ("include", json!(parts.collect::<Vec<_>>())),
-        ("maxChunksPerDocument", json!(options.max_chunks_per_document)),
+        (
+            "maxChunksPerDocument",
+            json!(options.max_chunks_per_document),
+        ),
     ];
     let set = fields.into_iter().filter(|(_, value)| !value.is_null());
     set.map(|(name, value)| (name.to_owned(), value)).collect()
@@ -84,9 +96,7 @@ fn fusion(weights: &FusionWeights) -> Value {
 
 /// As a request has it; the depth of a filter is bounded.
 fn filter_json(filter: &Filter) -> Value {
-    let all = |filters: &[Filter]| {
-        json!({ "filters": filters.iter().map(filter_json).collect::<Vec<_>>() })
-    };
+    let all = |filters: &[Filter]| json!({ "filters": filters.iter().map(filter_json).collect::<Vec<_>>() });
     match filter {
         Filter::Eq(field, value) => json!({ "eq": { "field": field, "value": scalar(value) } }),
         Filter::In(field, values) => {
@@ -150,7 +160,9 @@ mod tests {
         let filter = kept["filter"].take();
         kept.as_object_mut().expect("an object").remove("filter");
         // Refused where nothing is reranked: a default, not the caller's.
-        kept.as_object_mut().expect("an object").remove("rerankAgainst");
+        kept.as_object_mut()
+            .expect("an object")
+            .remove("rerankAgainst");
         let again = json!({ "corpus": "c", "query": "q", "filter": filter, "options": kept });
         let again = decoded_with(&again.to_string(), &rules()).expect("valid");
         assert_eq!(again, request);

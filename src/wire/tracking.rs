@@ -61,7 +61,8 @@ pub fn event_size(record: &RetrievalRecord) -> usize {
 /// # Errors
 /// `Malformed` for what can't be read, `TenantInvalid` for an event that names another tenant.
 pub fn record_of(tenant: &TenantId, at: Timestamp, body: &[u8]) -> Result<RetrievalRecord> {
-    let event = v1::RetrievalRecorded::decode(body).map_err(|_| unreadable("a protobuf message"))?;
+    let event =
+        v1::RetrievalRecorded::decode(body).map_err(|_| unreadable("a protobuf message"))?;
     if event.tenant != tenant.as_str() {
         let message = "the event names another tenant than its subject";
         return Err(Error::new(ErrorKind::TenantInvalid, message));
@@ -146,3 +147,6 @@ fn unreadable(lacks: &str) -> Error {
         format!("a tracking event is not, or has not, {lacks}"),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,7 +69,12 @@ impl FeedbackEndpoint {
         Ok(encode(&response, call.encoding))
     }
 
-    async fn stored(&self, tenant: &TenantId, feedback: &Feedback, deadline: Instant) -> Result<()> {
+    async fn stored(
+        &self,
+        tenant: &TenantId,
+        feedback: &Feedback,
+        deadline: Instant,
+    ) -> Result<()> {
         let patience = deadline.min(Instant::now() + PATIENCE);
         loop {
             let stored = self.parts.tracker.feedback(tenant, feedback);

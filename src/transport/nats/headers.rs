@@ -129,7 +129,11 @@ impl Headers {
     /// A header that is recorded for audit; empty when it is absent, or too long to be recorded.
     pub(super) fn audit(&self, name: &str) -> &str {
         let told = self.get(name).unwrap_or_default();
-        if told.len() > MAX_AUDIT_BYTES { "" } else { told }
+        if told.len() > MAX_AUDIT_BYTES {
+            ""
+        } else {
+            told
+        }
     }
 
     /// The sequence that a replayed job had first. A header that is no number gains nothing, nor does a high one.

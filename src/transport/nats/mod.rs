@@ -53,7 +53,5 @@ pub use retrieve::{RetrieveEndpoint, RetrieveParts};
 pub use setup::{Action, Change, setup};
 pub use topology::{ACK_WAIT, LANES};
 pub use tracking_consumer::{TrackingConsumer, TrackingContext};
-pub use tracking_publisher::{
-    TrackingConfig, TrackingGuarantee, TrackingPublisher, TrackingPump,
-};
+pub use tracking_publisher::{TrackingConfig, TrackingGuarantee, TrackingPublisher, TrackingPump};
 pub use verify::verify;

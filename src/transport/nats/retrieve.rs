@@ -155,7 +155,13 @@ impl RetrieveEndpoint {
             options: options_json(request),
             models: models.unwrap_or_else(|_| self.parts.models.clone()),
         };
-        let record = record(asked, request, &trail, end, (omitted, call.received.elapsed()));
+        let record = record(
+            asked,
+            request,
+            &trail,
+            end,
+            (omitted, call.received.elapsed()),
+        );
         match attempted {
             Ok(answered) => {
                 tracking.keep(record, answered.deadline).await?;

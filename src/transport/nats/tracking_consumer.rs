@@ -84,7 +84,11 @@ impl TrackingConsumer {
 
     /// Waits until stream and consumer are as they should be. Only before the first time is the worker not ready for it: later on
     /// replies go on, whatever becomes of the stream.
-    async fn verified(&self, first: bool, stop: &CancellationToken) -> Option<Consumer<pull::Config>> {
+    async fn verified(
+        &self,
+        first: bool,
+        stop: &CancellationToken,
+    ) -> Option<Consumer<pull::Config>> {
         let mut told = Vec::new();
         loop {
             let looked = tokio::select! {
@@ -139,7 +143,11 @@ impl TrackingConsumer {
         }
     }
 
-    async fn pull(&self, consumer: &Consumer<pull::Config>, stop: &CancellationToken) -> Result<()> {
+    async fn pull(
+        &self,
+        consumer: &Consumer<pull::Config>,
+        stop: &CancellationToken,
+    ) -> Result<()> {
         let writer = BatchWriter::new(self.context.clone(), stop.clone());
         while !stop.is_cancelled() {
             let batch = self.batch(consumer).await?;
@@ -168,7 +176,11 @@ impl TrackingConsumer {
         Ok(batch)
     }
 
-    async fn fetched(&self, consumer: &Consumer<pull::Config>, most: usize) -> Result<Vec<Message>> {
+    async fn fetched(
+        &self,
+        consumer: &Consumer<pull::Config>,
+        most: usize,
+    ) -> Result<Vec<Message>> {
         if most == 0 {
             return Ok(Vec::new());
         }

@@ -165,7 +165,10 @@ impl TrackingPump {
             self.writer.metrics.tracking().dropped();
         }
         if !emptied {
-            tracing::warn!(left, "tracking events could not be published before the end");
+            tracing::warn!(
+                left,
+                "tracking events could not be published before the end"
+            );
         }
     }
 }

@@ -41,7 +41,9 @@ pub(super) async fn stream_problems(
     let stream = match connection.jetstream.get_stream(name).await {
         Ok(stream) => stream,
         Err(error) if is_missing(&error) => {
-            return Err(vec![format!("stream {name} is missing: run `ragbus setup`")]);
+            return Err(vec![format!(
+                "stream {name} is missing: run `ragbus setup`"
+            )]);
         }
         Err(error) => return Err(vec![format!("stream {name} can't be read: {error}")]),
     };
