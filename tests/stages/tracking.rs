@@ -188,10 +188,11 @@ async fn failures_and_empty_answers_are_recorded_too() {
         refused.query,
         TrackedQuery::Text(request.query.text.clone())
     );
-    assert_eq!(refused.queries, [request.query.clone()]);
+    assert_eq!(refused.queries, std::slice::from_ref(&request.query));
     // Both can be stored and found again.
     let tracker = MemoryTracker::new();
-    tracker.record(&[refused.clone()]).await.expect("stored");
+    let recorded = tracker.record(std::slice::from_ref(&refused)).await;
+    recorded.expect("stored");
     let found = tracker.find(refused.tenant(), refused.id).await;
     assert_eq!(found.expect("answered"), Some(refused));
 }

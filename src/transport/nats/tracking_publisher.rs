@@ -2,7 +2,7 @@
 //!
 //! Must not know what a record holds. The buffer is the only place where events are dropped, and each is counted.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
@@ -28,7 +28,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 /// An event's headers fit into this.
 const HEADROOM: usize = 4 * 1024;
-/// A refusal of the stream is told at most this often; all are counted.
+/// Refusals of the stream, and drops, are told at most this often; all are counted.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// What happens when a retrieval can't be recorded.
@@ -78,7 +78,8 @@ impl TrackingPublisher {
             connection,
             hasher: config.hasher,
             metrics,
-            told: std::sync::Mutex::new(None),
+            dropping: Told::default(),
+            refusing: Told::default(),
         });
         let publisher = Self {
             guarantee: config.guarantee,
@@ -92,8 +93,9 @@ impl TrackingPublisher {
     pub fn offer(&self, record: RetrievalRecord) {
         if self.sender.try_send(record).is_err() {
             self.writer.metrics.tracking().dropped();
-            self.writer
-                .tell("events are dropped: the buffer is full", None);
+            if self.writer.dropping.again() {
+                tracing::warn!("tracking events are dropped: the buffer is full");
+            }
         }
     }
 
@@ -183,7 +185,10 @@ async fn until_stored(writer: Arc<EventWriter>, record: RetrievalRecord) {
         }
         match writer.store(&record).await {
             Ok(()) => return,
-            Err(error) => writer.tell("the tracking stream takes no events", Some(&error)),
+            Err(error) if writer.refusing.again() => {
+                tracing::warn!(error = %error.chain(), "the tracking stream takes no events");
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(LAST_RETRY);
@@ -195,7 +200,8 @@ struct EventWriter {
     connection: Connection,
     hasher: Option<QueryHasher>,
     metrics: Metrics,
-    told: std::sync::Mutex<Option<Instant>>,
+    dropping: Told,
+    refusing: Told,
 }
 
 impl EventWriter {
@@ -231,17 +237,19 @@ impl EventWriter {
             }
         }
     }
+}
 
-    fn tell(&self, what: &str, error: Option<&Error>) {
-        let mut told = self
-            .told
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if told.is_some_and(|told| told.elapsed() < TELL_EVERY) {
-            return;
+/// Whether something is worth telling again.
+#[derive(Debug, Default)]
+struct Told(Mutex<Option<Instant>>);
+
+impl Told {
+    fn again(&self) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        if due {
+            *told = Some(Instant::now());
         }
-        *told = Some(Instant::now());
-        let error = error.map(Error::chain).unwrap_or_default();
-        tracing::warn!(error, "{what}");
+        due
     }
 }
