@@ -12,10 +12,12 @@ const FILES: &[&str] = &[
     "ragbus/v1/audit.proto",
     "ragbus/v1/retention.proto",
     "ragbus/v1/common.proto",
+    "ragbus/v1/feedback.proto",
     "ragbus/v1/ingest.proto",
     "ragbus/v1/retrieve.proto",
     "ragbus/v1/catalog.proto",
     "ragbus/v1/stats.proto",
+    "ragbus/v1/tracking.proto",
 ];
 
 /// Ours, because the standard's `Z` and our microseconds are written by hand.

@@ -10,4 +10,5 @@ mod stages {
     pub mod fakes;
     pub mod reranking;
     pub mod scores_doc;
+    pub mod tracking;
 }

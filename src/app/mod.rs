@@ -7,6 +7,7 @@ mod models;
 mod retention;
 mod stages;
 mod storage;
+mod tracking;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +37,7 @@ use crate::transport::nats::{
     server_repeats, setup, setup_schedule,
 };
 use crate::wire::RetrieveRules;
-use crate::worker::{Role, WorkerParts, serve};
+use crate::worker::{Role, TrackingParts, WorkerParts, serve};
 pub use models::load_models;
 use stages::StageParts;
 pub use storage::{lock_data, uses_data_folder};
@@ -242,6 +243,11 @@ fn parts(
         max_blob: config.worker.max_blob_bytes,
         tenancy: tenancy(config),
         reply_rule: ReplyRule::new(&config.nats.reply_prefixes),
+        tracking: TrackingParts {
+            publishing: tracking::publishing(config)?,
+            tracker: Arc::clone(&opened.tracker),
+            batch: storage::tracker_batch(config),
+        },
         limits,
         ingest_concurrency: config.worker.ingest_concurrency,
         retrieve_concurrency: config.worker.retrieve_concurrency,
@@ -378,8 +384,8 @@ fn roles(config: &Config) -> Vec<Role> {
     let role = |name: &RoleName| match name {
         RoleName::Ingest => Some(Role::Ingest),
         RoleName::Retrieve => Some(Role::Retrieve),
+        RoleName::Tracker => Some(Role::Tracker),
         RoleName::Retention => Some(Role::Retention),
-        RoleName::Tracker => None,
     };
     config.worker.roles.iter().filter_map(role).collect()
 }

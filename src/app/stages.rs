@@ -15,6 +15,7 @@ use crate::model::{
 };
 use crate::retrieval::{Layer, RetrievalPipeline, StageFactories, StageFactory};
 use crate::spi::{CrossEncoder, FusionMethod, QueryExpander, Retriever, TextGenerator};
+use crate::tracking::TrackingRetriever;
 use crate::wire::RetrieveRules;
 
 /// Results each sub-query gives to the merge when nothing has to read them all.
@@ -46,6 +47,7 @@ pub(super) fn pipeline(
         corrective: scorer.clone().map(|scorer| corrective(config, scorer)),
         expansion: Some(expansion(config, parts.generator.clone())),
         reranking: scorer.map(|scorer| reranking(config, scorer)),
+        tracking: (config.tracking.enabled).then(|| tracking(parts.cross_encoder.clone())),
     };
     let pairs = config.inference.max_pairs_per_request;
     let pipeline = RetrievalPipeline::new(hybrid, factories, pairs, &rules.defaults);
@@ -72,6 +74,13 @@ fn reranking(config: &Config, scorer: PairScorer) -> StageFactory {
     Arc::new(move |options: &RetrievalOptions| -> Layer {
         let (scorer, against) = (scorer.clone(), options.rerank_against);
         Box::new(move |inner| Arc::new(RerankingRetriever::new(inner, scorer, config, against)))
+    })
+}
+
+fn tracking(cross_encoder: Option<Arc<dyn CrossEncoder>>) -> StageFactory {
+    Arc::new(move |_: &RetrievalOptions| -> Layer {
+        let cross_encoder = cross_encoder.clone();
+        Box::new(move |inner| Arc::new(TrackingRetriever::new(inner, cross_encoder)))
     })
 }
 

@@ -68,6 +68,18 @@ fn is_postgres(config: &Config) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
 }
 
+/// SQLite writes a record's rows one by one under the file's one write lock.
+const SQLITE_BATCH: usize = 200;
+const POSTGRES_BATCH: usize = 500;
+
+/// Records of one batch at most.
+pub(super) fn tracker_batch(config: &Config) -> usize {
+    match is_postgres(config) {
+        true => POSTGRES_BATCH,
+        false => SQLITE_BATCH,
+    }
+}
+
 /// What the SQL database holds, by its ports.
 pub(super) struct OpenedSql {
     pub(super) documents: Arc<dyn DocumentRegistry>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_eval::{CalibrateArgs, EvalArgs};
+use super::args_feedback::FeedbackArgs;
 use super::args_retention::{ForgetArgs, HoldArgs, PurgeArgs};
 use super::args_tracking::{AuditArgs, QrelsArgs, StatsArgs};
 use crate::config::Overrides;
@@ -86,6 +87,11 @@ pub(super) enum Command {
         ragbus delete --whole-corpus --tenant acme --corpus manuals"
     )]
     Delete(DeleteArgs),
+    /// Judge a document of a reply.
+    #[command(
+        after_help = "Example: ragbus feedback 01890a5d-ac96-774b-bcce-b302099a8057 a.txt RELEVANT --tenant acme"
+    )]
+    Feedback(FeedbackArgs),
     /// Show server, streams, backlog and workers.
     #[command(after_help = "Example: ragbus status --tenant acme")]
     Status(StatusArgs),

@@ -5,6 +5,7 @@
 
 mod args;
 mod args_eval;
+mod args_feedback;
 mod args_retention;
 mod args_tracking;
 mod audit;
@@ -15,6 +16,7 @@ mod context;
 mod delete;
 mod dev;
 mod eval;
+mod feedback;
 mod files;
 mod ingest;
 mod models;
@@ -80,6 +82,7 @@ fn dispatch(command: Command, config: Config) -> Result<ExitCode> {
         Command::Ingest(args) => context::block_on(ingest::run(&config, &args)),
         Command::Query(args) => context::block_on(query::run(&config, &args)),
         Command::Delete(args) => context::block_on(delete::run(&config, &args)),
+        Command::Feedback(args) => context::block_on(feedback::run(&config, &args)),
         Command::Status(args) => context::block_on(status::run(&config, &args)),
         Command::Eval(args) => context::block_on(eval::run(&config, &args)),
         Command::Calibrate(args) => context::block_on(calibrate::run(&config, &args)),

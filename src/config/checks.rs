@@ -1,9 +1,8 @@
 //! What values must hold together, and what this version can't do yet: named, never ignored.
 
 use super::limit_checks::limits;
-use super::sections::{
-    Config, CorrectiveMode, ExpansionStrategy, Guarantee, LegName, StoreKind, TenancyKind,
-};
+use super::sections::{Config, CorrectiveMode, ExpansionStrategy, LegName, StoreKind, TenancyKind};
+use super::tracking_checks::tracking;
 use crate::error::{Error, Result};
 
 /// The most chunks a stage may read for one request.
@@ -21,7 +20,7 @@ pub(super) fn check(config: &Config) -> Result<()> {
     lexical_leg(config)?;
     stages(config)?;
     limits(config)?;
-    unbuilt(config)
+    tracking(config)
 }
 
 fn ranges(config: &Config) -> Result<()> {
@@ -244,19 +243,6 @@ fn hub_endpoint(config: &Config) -> Result<()> {
     ))
 }
 
-fn unbuilt(config: &Config) -> Result<()> {
-    let asked = [(
-        "tracking.guarantee",
-        config.tracking.guarantee == Guarantee::Required,
-    )];
-    match asked.into_iter().find(|(_, asked)| *asked) {
-        Some((key, _)) => Err(Error::invalid_field(
-            key,
-            "asks for a part that this version doesn't have yet",
-        )),
-        None => Ok(()),
-    }
-}
 fn earlier_models_differ(config: &Config) -> bool {
     let models = &config.models;
     let mut seen = vec![&models.dense, &models.sparse];

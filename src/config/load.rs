@@ -142,13 +142,22 @@ mod tests {
     }
 
     #[test]
-    fn what_this_version_cannot_do_is_an_error_not_a_shrug() {
-        let asked = with(&[("RAGBUS__TRACKING__GUARANTEE", "required")]);
-        let checked = checks::check(&asked.expect("known keys"));
-        assert_eq!(
-            checked.expect_err("refused").field(),
-            Some("tracking.guarantee")
-        );
+    fn tracking_needs_what_its_keys_promise() {
+        let off = ("RAGBUS__TRACKING__ENABLED", "false");
+        let required = ("RAGBUS__TRACKING__GUARANTEE", "required");
+        let hashed = ("RAGBUS__TRACKING__HASH_QUERIES", "true");
+        let key = ("RAGBUS__TRACKING__HASH_KEY", "secret");
+        let none = ("RAGBUS__TRACKING__BUFFER", "0");
+        let checked = |keys: &[(&str, &str)]| {
+            let config = with(keys).expect("known keys");
+            let checked = checks::check(&config);
+            checked.map_err(|e| e.field().unwrap_or_default().to_owned())
+        };
+        assert_eq!(checked(&[required]), Ok(()));
+        assert_eq!(checked(&[hashed, key]), Ok(()));
+        assert_eq!(checked(&[off, required]), Err("tracking.guarantee".into()));
+        assert_eq!(checked(&[hashed]), Err("tracking.hash_key".into()));
+        assert_eq!(checked(&[none]), Err("tracking.buffer".into()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod limit_checks;
 mod load;
 mod secret;
 mod sections;
+mod tracking_checks;
 
 pub use load::{Overrides, load};
 pub use secret::Secret;

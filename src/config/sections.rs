@@ -273,6 +273,9 @@ pub struct InferenceSection {
 pub struct TrackingSection {
     pub enabled: bool,
     pub guarantee: Guarantee,
+    pub buffer: usize,
+    pub hash_queries: bool,
+    pub hash_key: Secret,
 }
 
 /// What happens when a retrieval can't be recorded.

@@ -11,7 +11,7 @@ use super::promotion::{order, promote};
 use super::scoring::{PairScorer, Scoring, Shortfall};
 use crate::error::Result;
 use crate::model::{
-    Calibration, ChunkId, CorrectiveMode, Grade, Outcome, Retrieval, RetrievalRequest,
+    Calibration, ChunkFate, ChunkId, CorrectiveMode, Grade, Outcome, Retrieval, RetrievalRequest,
     RetrievedChunk, Scored, StageName, StageReport,
 };
 use crate::spi::{RequestContext, Retriever};
@@ -148,7 +148,13 @@ impl CorrectiveRetriever {
     }
 
     /// Grades, orders, filters and cuts.
-    fn finish(&self, request: &RetrievalRequest, started: Instant, work: Work) -> Retrieval {
+    fn finish(
+        &self,
+        request: &RetrievalRequest,
+        context: &RequestContext,
+        started: Instant,
+        work: Work,
+    ) -> Retrieval {
         let calibration = self.scorer.calibration(&request.corpus);
         let mut retrieval = work.inner;
         let found = !retrieval.results.is_empty();
@@ -168,13 +174,12 @@ impl CorrectiveRetriever {
                 }
                 (logit, chunk)
             });
-            let graded = order(graded.collect()).into_iter();
-            let kept = graded.filter(|chunk| {
+            retrieval.results = order(graded.collect());
+            context.sift(&mut retrieval.results, ChunkFate::Incorrect, |chunk| {
                 self.mode != CorrectiveMode::Filter || chunk.grade != Grade::Incorrect
             });
-            retrieval.results = kept.collect();
         }
-        retrieval.results.truncate(request.limit as usize);
+        context.cut(&mut retrieval.results, request.limit);
         if found && retrieval.results.is_empty() {
             retrieval.outcome = Outcome::NoRelevantContext;
         }
@@ -252,6 +257,6 @@ impl Retriever for CorrectiveRetriever {
                 work.degraded = true;
             }
         }
-        Ok(self.finish(request, started, work))
+        Ok(self.finish(request, context, started, work))
     }
 }

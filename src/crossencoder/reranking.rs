@@ -182,7 +182,7 @@ impl Retriever for RerankingRetriever {
         if !ran && inputs > 0 {
             calls = self.rerank(request, context, &mut retrieval).await;
         }
-        retrieval.results.truncate(request.limit as usize);
+        context.cut(&mut retrieval.results, request.limit);
         let size = |chunks: usize| u32::try_from(chunks).unwrap_or(u32::MAX);
         let report = StageReport {
             stage: StageName::Reranking,

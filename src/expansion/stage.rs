@@ -190,7 +190,7 @@ impl Retriever for ExpansionRetriever {
         }
         let size = |chunks: usize| u32::try_from(chunks).unwrap_or(u32::MAX);
         let inputs = (retrieval.stages.first()).map_or(0, |inner| inner.outputs);
-        retrieval.results.truncate(request.limit as usize);
+        context.cut(&mut retrieval.results, request.limit);
         let report = StageReport {
             stage: StageName::Expansion,
             duration: started.elapsed().saturating_sub(inside),

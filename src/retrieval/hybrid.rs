@@ -179,18 +179,11 @@ impl HybridRetriever {
         };
         // A leg that gave fewer than it was asked for has no more.
         let deep = chunks.len() >= self.depth(request) as usize;
-        let most = request.options.max_chunks_per_document;
-        let results = ranking::capped(chunks, most);
-        let more = deep || results.len() > request.limit as usize;
+        let (results, beyond) = ranking::best(chunks, request, context);
         Ok(Retrieval {
-            more,
+            more: deep || beyond,
             warnings,
-            ..retrieval(
-                request,
-                ranking::first(results, request.limit),
-                started,
-                model_calls,
-            )
+            ..retrieval(request, results, started, model_calls)
         })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Layer 2, over the values and the ports. Must not know a store's or a model's technology, or what a stage does.
 
+mod cuts;
 mod hybrid;
 mod legs;
 mod pipeline;

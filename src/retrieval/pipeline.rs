@@ -1,4 +1,4 @@
-//! The whole of a retrieval but for tracking: which stages this request wants, and the last cuts over what they give.
+//! The whole of a retrieval: which stages this request wants, and the stack that is built of them.
 //!
 //! Must not know what a stage does.
 
@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::ranking;
 use super::stack::{Layer, RetrieverStack, StackSwitches};
-use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Outcome, Retrieval, RetrievalOptions, RetrievalRequest, ScoreKind, StageName};
+use crate::error::Result;
+use crate::model::{Retrieval, RetrievalOptions, RetrievalRequest, StageName};
 use crate::spi::{RequestContext, Retriever};
 
 /// Makes a stage for a request, as its options want it.
@@ -25,6 +24,8 @@ pub struct StageFactories {
     pub expansion: Option<StageFactory>,
     /// Reorders.
     pub reranking: Option<StageFactory>,
+    /// Tells what was found: around every request, since it is not the caller's to choose.
+    pub tracking: Option<StageFactory>,
 }
 
 impl fmt::Debug for StageFactories {
@@ -33,6 +34,7 @@ impl fmt::Debug for StageFactories {
             .field("corrective", &self.corrective.is_some())
             .field("expansion", &self.expansion.is_some())
             .field("reranking", &self.reranking.is_some())
+            .field("tracking", &self.tracking.is_some())
             .finish()
     }
 }
@@ -47,7 +49,7 @@ impl StageFactories {
             corrective: made(options.wants(StageName::Corrective), &self.corrective),
             expansion: made(options.wants(StageName::Expansion), &self.expansion),
             reranking: made(options.wants(StageName::Reranking), &self.reranking),
-            tracking: None,
+            tracking: made(true, &self.tracking),
         }
     }
 }
@@ -99,63 +101,6 @@ impl Retriever for RetrievalPipeline {
     ) -> Result<Retrieval> {
         let stack = self.stack(&request.options);
         let context = context.clone().with_pairs(self.max_pairs);
-        let retrieval = stack.retriever().retrieve(request, &context).await?;
-        finish(request, retrieval)
+        stack.retriever().retrieve(request, &context).await
     }
-}
-
-/// The last cuts, over the final scores.
-fn finish(request: &RetrievalRequest, mut retrieval: Retrieval) -> Result<Retrieval> {
-    check_required(request, &retrieval)?;
-    let found = retrieval.outcome != Outcome::NoCorpus && retrieval.outcome != Outcome::NoMatch;
-    let mut results = std::mem::take(&mut retrieval.results);
-    if let Some(floor) = request.options.min_relevance {
-        results.retain(|chunk| chunk.relevance >= floor);
-    }
-    let results = ranking::capped(results, request.options.max_chunks_per_document);
-    retrieval.results = ranking::first(results, request.limit);
-    if found && retrieval.results.is_empty() {
-        retrieval.outcome = Outcome::NoRelevantContext;
-    }
-    dedup(&mut retrieval.degraded);
-    dedup(&mut retrieval.warnings);
-    Ok(retrieval)
-}
-
-/// A required stage that is degraded makes the answer worthless to this caller; so does a floor on scores that a degraded
-/// cross-encoder did not give.
-fn check_required(request: &RetrievalRequest, retrieval: &Retrieval) -> Result<()> {
-    let degraded = |stage: &StageName| retrieval.degraded.contains(stage);
-    if let Some(stage) = request.options.require.iter().find(|stage| degraded(stage)) {
-        return Err(refused("a required stage could not do its work", *stage));
-    }
-    let deciding = [StageName::Reranking, StageName::Corrective]
-        .into_iter()
-        .find(|stage| request.options.wants(*stage));
-    let Some(deciding) = deciding.filter(|_| request.options.min_relevance.is_some()) else {
-        return Ok(());
-    };
-    let all_scored = (retrieval.results.iter()).all(|c| c.score_kind == ScoreKind::CrossEncoder);
-    if all_scored && !degraded(&deciding) {
-        return Ok(());
-    }
-    Err(refused(
-        "minRelevance needs the cross-encoder's scores, and it could not give them all",
-        deciding,
-    ))
-}
-
-fn refused(message: &str, stage: StageName) -> Error {
-    Error::new(ErrorKind::RequiredStageDegraded, message).at_stage(stage.name())
-}
-
-/// Keeps the first of equals, in order.
-fn dedup<T: PartialEq>(values: &mut Vec<T>) {
-    let mut kept: Vec<T> = Vec::with_capacity(values.len());
-    for value in values.drain(..) {
-        if !kept.contains(&value) {
-            kept.push(value);
-        }
-    }
-    *values = kept;
 }

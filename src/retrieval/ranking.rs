@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use crate::fusion::{rrf, rrf_share};
 use crate::model::{
-    ChunkId, DocumentId, Grade, Leg, LegSignal, RetrievedChunk, ScoreKind, Signals,
+    ChunkFate, ChunkId, DocumentId, Grade, Leg, LegSignal, RetrievalRequest, RetrievedChunk,
+    ScoreKind, Signals,
 };
-use crate::spi::{Hit, StoreAnswer};
+use crate::spi::{Hit, RequestContext, StoreAnswer};
 
 /// How far a fused score may be off its legs' ranks before they count as inconsistent: single precision.
 const EPSILON: f32 = 1e-5;
@@ -157,21 +158,39 @@ fn sorted(mut chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> {
     chunks
 }
 
-/// Keeps at most `most` chunks of one document, the best ones; unset = all.
-pub(super) fn capped(mut chunks: Vec<RetrievedChunk>, most: Option<u32>) -> Vec<RetrievedChunk> {
-    if let Some(most) = most {
-        let mut seen: HashMap<DocumentId, u32> = HashMap::new();
-        chunks.retain(|chunk| {
-            let count = seen.entry(chunk.document_id.clone()).or_default();
-            *count += 1;
-            *count <= most
-        });
+/// The best chunks within the limits of a document and of the request, and whether there are more of them. What lies behind the
+/// last place has no fate: nobody asked for it.
+pub(super) fn best(
+    mut chunks: Vec<RetrievedChunk>,
+    request: &RetrievalRequest,
+    context: &RequestContext,
+) -> (Vec<RetrievedChunk>, bool) {
+    let most = request.options.max_chunks_per_document;
+    let mut seen = HashMap::new();
+    let fit = chunks.iter().enumerate();
+    let mut fit = fit.filter(|(_, chunk)| within(chunk, most, &mut seen));
+    let last = (fit.by_ref().map(|(at, _)| at)).nth((request.limit as usize).saturating_sub(1));
+    let beyond = fit.next().is_some();
+    if let Some(last) = last {
+        chunks.truncate(last + 1);
     }
-    chunks
+    let mut seen = HashMap::new();
+    context.sift(&mut chunks, ChunkFate::DocumentLimit, |chunk| {
+        within(chunk, most, &mut seen)
+    });
+    (chunks, beyond)
 }
 
-/// Keeps the first `limit`.
-pub(super) fn first(mut chunks: Vec<RetrievedChunk>, limit: u32) -> Vec<RetrievedChunk> {
-    chunks.truncate(limit as usize);
-    chunks
+/// Whether a chunk is among the first `most` of its document; unset = always.
+pub(super) fn within(
+    chunk: &RetrievedChunk,
+    most: Option<u32>,
+    seen: &mut HashMap<DocumentId, u32>,
+) -> bool {
+    let Some(most) = most else {
+        return true;
+    };
+    let count = seen.entry(chunk.document_id.clone()).or_default();
+    *count += 1;
+    *count <= most
 }

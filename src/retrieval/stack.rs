@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cuts::FinalCuts;
 use crate::model::StageName;
 use crate::spi::Retriever;
 
@@ -48,7 +49,7 @@ pub struct RetrieverStack {
 }
 
 impl RetrieverStack {
-    /// Wraps `hybrid` by the enabled stages, innermost first.
+    /// Wraps `hybrid` by the enabled stages, innermost first, and by the last cuts, which are no stage.
     pub fn over(hybrid: Arc<dyn Retriever>, switches: StackSwitches) -> Self {
         let StackSwitches {
             corrective,
@@ -56,10 +57,16 @@ impl RetrieverStack {
             reranking,
             tracking,
         } = switches;
-        let top = [corrective, expansion, reranking, tracking]
+        let top = [corrective, expansion, reranking]
             .into_iter()
             .flatten()
             .fold(hybrid, |inner, layer| layer(inner));
+        // The last cuts are over the final scores, and tracking tells what they left.
+        let top: Arc<dyn Retriever> = Arc::new(FinalCuts::new(top));
+        let top = match tracking {
+            Some(layer) => layer(top),
+            None => top,
+        };
         Self { top }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OnceCell, watch};
 
-use super::Encoded;
+use super::{Encoded, Trail};
 use crate::error::{Error, Result};
 use crate::model::{ChunkId, ModelPair, SparseVector};
 
@@ -20,6 +20,7 @@ pub struct RequestContext {
     memo: Arc<RequestMemo>,
     models: Arc<OnceLock<ModelPair>>,
     turn: Option<Turn>,
+    pub(super) trail: Option<Arc<Trail>>,
 }
 
 impl RequestContext {
@@ -31,6 +32,7 @@ impl RequestContext {
             memo: Arc::default(),
             models: Arc::default(),
             turn: None,
+            trail: None,
         }
     }
 

@@ -18,6 +18,7 @@ mod retrieval_analysis;
 mod retrieval_tracker;
 mod retriever;
 mod text_generator;
+mod trail;
 mod vector_checks;
 mod vector_store;
 
@@ -43,6 +44,7 @@ pub use retrieval_analysis::RetrievalAnalysis;
 pub use retrieval_tracker::{PURGE_BATCH, RetrievalTracker};
 pub use retriever::Retriever;
 pub use text_generator::{Generation, TextGenerator};
+pub use trail::{Finding, Trail, tracked_chunk};
 pub use vector_checks::{check_leg, check_points};
 pub use vector_store::{
     CollectionInfo, FusionMethod, Hit, HybridQuery, LegQuery, LegVector, Point, StoreAnswer,

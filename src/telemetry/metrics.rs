@@ -19,6 +19,14 @@
 //! | `ragbus.stage.model_calls` | 1 | `stage` | texts and pairs that a stage ran through a model |
 //! | `ragbus.limits.refused` | 1 | `limit` | requests and jobs over a tenant's limit: `in_flight`, `requests_per_second`, `documents` or `expansion` |
 //! | `ragbus.replies.refused` | 1 | | requests without a reply because its address is not allowed |
+//! | `ragbus.tracking.events` | 1 | `outcome` | tracking events: `published`, `dropped` (buffer full, or worker going away), `refused` by the stream or unanswered |
+//! | `ragbus.tracking.buffered` | 1 | | events that wait for the stream |
+//! | `ragbus.tracking.recorded` | 1 | | retrievals that were stored |
+//! | `ragbus.tracking.duplicates` | 1 | | events that were stored before |
+//! | `ragbus.tracking.backlog` | 1 | | events in the stream that are not stored yet |
+//! | `ragbus.tracking.lag` | s | | time from the stream to the tables |
+//! | `ragbus.tracking.paused` | 1 | | 1 while the tracker waits for SQL |
+//! | `ragbus.tracking.feedback` | 1 | `outcome` | judgements: `ok` or an error kind |
 //! | `ragbus.nats.events` | 1 | `event` | connection events of the NATS client |
 //! | `ragbus.model.texts` | 1 | `model` | texts run through a model |
 //! | `ragbus.model.batches` | 1 | `model` | batches run through a model |
@@ -32,6 +40,8 @@ use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, MeterProvider, UpDownCounter};
+
+use super::TrackingMetrics;
 
 /// Seconds: from a tenth of a millisecond to a minute.
 const SECONDS: [f64; 18] = [
@@ -91,6 +101,7 @@ pub struct Metrics {
     retention_runs: Counter<u64>,
     retention_removed: Counter<u64>,
     events: Counter<u64>,
+    tracking: TrackingMetrics,
 }
 
 impl Metrics {
@@ -123,6 +134,7 @@ impl Metrics {
             retention_runs: counter("ragbus.retention.runs"),
             retention_removed: counter("ragbus.retention.removed"),
             events: counter("ragbus.nats.events"),
+            tracking: TrackingMetrics::new(&meter),
             meter: meter.clone(),
         }
     }
@@ -134,6 +146,11 @@ impl Metrics {
             self.retention_removed
                 .add(*count, &[KeyValue::new("what", *what)]);
         }
+    }
+
+    /// Those of tracking.
+    pub fn tracking(&self) -> &TrackingMetrics {
+        &self.tracking
     }
 
     /// Registers what is read when metrics are collected. Call it once.

@@ -7,6 +7,7 @@ mod catalog;
 mod cursors;
 mod encoding;
 mod errors;
+mod feedback;
 mod filter;
 mod fusion_options;
 mod ingest;
@@ -20,6 +21,9 @@ mod stats;
 mod stats_reply;
 mod stats_thresholds;
 mod timestamp;
+mod tracked_options;
+mod tracked_values;
+mod tracking;
 
 /// The generated messages of `schemas/ragbus/v1`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]
@@ -33,6 +37,7 @@ pub use catalog::{CatalogQuestion, DEFAULT_PAGE_SIZE, Page, cursor_after, decode
 pub use cursors::{judgement_cursor, record_cursor};
 pub use encoding::{Encoding, decode, encode};
 pub use errors::error_response;
+pub use feedback::decode_feedback;
 pub use ingest::{DecodedIngest, IngestLimits, Names, decode_ingest};
 pub use ingest_result::{ingest_result, job_result};
 pub use metadata::struct_of;
@@ -45,6 +50,8 @@ pub use stats_reply::{
     time_slice, unretrieved,
 };
 pub use timestamp::WireTimestamp;
+pub use tracked_options::options_json;
+pub use tracking::{event_size, record_of, retrieval_recorded};
 
 /// The newest schema version this build understands (`Rag-Schema`).
 pub const WIRE_SCHEMA: u32 = 1;

@@ -155,16 +155,19 @@ pub(super) fn quality(quality: &RetrievalQuality) -> v1::Quality {
 }
 
 pub(super) fn query(query: &QueryText) -> v1::Query {
-    let origin = match query.origin {
+    v1::Query {
+        text: query.text.clone(),
+        expanded_text: query.expanded_text.clone().unwrap_or_default(),
+        origin: origin(query.origin).into(),
+    }
+}
+
+pub(super) fn origin(origin: Origin) -> v1::query::Origin {
+    match origin {
         Origin::Original => v1::query::Origin::Original,
         Origin::Template => v1::query::Origin::Template,
         Origin::Hyde => v1::query::Origin::Hyde,
         Origin::StepBack => v1::query::Origin::StepBack,
-    };
-    v1::Query {
-        text: query.text.clone(),
-        expanded_text: query.expanded_text.clone().unwrap_or_default(),
-        origin: origin.into(),
     }
 }
 
@@ -178,16 +181,16 @@ pub(super) fn stage(report: &StageReport) -> v1::StageReport {
     }
 }
 
-/// Encodes a reply that fits into `limit` bytes: results are dropped from the end, and counted, until it does.
+/// Encodes a reply that fits into `limit` bytes: results are dropped from the end until it does. With it, how many.
 pub fn encode_within(
     mut response: v1::RetrieveResponse,
     encoding: Encoding,
     limit: usize,
-) -> Vec<u8> {
+) -> (Vec<u8>, u32) {
     loop {
         let body = encode(&response, encoding);
         if body.len() <= limit || response.results.is_empty() {
-            return body;
+            return (body, response.omitted);
         }
         // Results are of like size: drop about as many as are too much, at least one.
         let results = response.results.len();
@@ -213,10 +216,11 @@ mod tests {
             results: vec![result; 50],
             ..v1::RetrieveResponse::default()
         };
-        let body = encode_within(response, Encoding::Json, 10_000);
+        let (body, omitted) = encode_within(response, Encoding::Json, 10_000);
         assert!(body.len() <= 10_000);
         let back: v1::RetrieveResponse = decode(&body, Encoding::Json).expect("valid");
         assert!(back.truncated && !back.results.is_empty());
+        assert_eq!(back.omitted, omitted);
         assert_eq!(back.omitted as usize + back.results.len(), 50);
     }
 }

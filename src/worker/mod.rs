@@ -3,5 +3,7 @@
 //! Layer 4. Must not know which adapters it was given.
 
 mod runtime;
+mod tracking;
 
 pub use runtime::{Role, WorkerParts, serve};
+pub use tracking::TrackingParts;

@@ -1,5 +1,5 @@
 //! Starts the roles; ends them in the measured order: readiness, pulling and subscriptions, work in flight, replies,
-//! acknowledgements, and the connection last.
+//! acknowledgements, records of replies, and the connection last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::tracking::{self, FEEDBACK_CONCURRENCY, Publishing, TrackingParts};
 use crate::error::{Error, Result};
 use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
 use crate::model::{LimitBook, ModelIds};
@@ -45,6 +46,8 @@ pub enum Role {
     Retrieve,
     /// Carries out retention.
     Retention,
+    /// Stores tracked retrievals and takes judgements.
+    Tracker,
 }
 
 /// What a worker is made of.
@@ -86,6 +89,8 @@ pub struct WorkerParts {
     pub tenancy: TenancyStrategy,
     /// Allowed reply addresses.
     pub reply_rule: ReplyRule,
+    /// Tracking of retrievals.
+    pub tracking: TrackingParts,
     /// What each tenant may take.
     pub limits: Arc<LimitBook>,
     /// Jobs at once.
@@ -126,9 +131,13 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     // One for all endpoints: a tenant's requests count together.
     let limits = RequestLimits::new(Arc::clone(&parts.limits), parts.metrics.clone());
     let limits = Arc::new(limits);
+    let publishing = Publishing::start(&parts);
     if roles.contains(&Role::Retrieve) {
         let endpoints: [(Arc<dyn Endpoint>, usize); 3] = [
-            (Arc::new(retrieve(&parts)), parts.retrieve_concurrency),
+            (
+                Arc::new(retrieve(&parts, &publishing)),
+                parts.retrieve_concurrency,
+            ),
             (Arc::new(catalog(&parts)), CATALOG_CONCURRENCY),
             (Arc::new(stats(&parts)), STATS_CONCURRENCY),
         ];
@@ -159,6 +168,16 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     if roles.contains(&Role::Retention) {
         start_retention(&parts, &mut running, &stop);
     }
+    if roles.contains(&Role::Tracker) {
+        let endpoint = Arc::new(tracking::feedback(&parts));
+        let context = responder(&parts, &limits, FEEDBACK_CONCURRENCY);
+        let responder = Responder::subscribe(context, endpoint).await?;
+        served.push(responder.stats());
+        running.spawn(responder.run(stop.clone(), GRACE));
+        let unverified = "the tracking stream is not verified yet".to_owned();
+        parts.health.set("tracking", Some(unverified));
+        running.spawn(tracking::consumer(&parts).run(stop.clone()));
+    }
     parts.health.set("start", None);
     let discovery = Discovery::new(
         parts.connection.clone(),
@@ -185,6 +204,7 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         .set("draining", Some("the worker is going away".to_owned()));
     tracing::info!("draining");
     while running.join_next().await.is_some() {}
+    publishing.end().await;
     discovered.abort();
     parts.connection.close().await;
     tracing::info!("drained");
@@ -211,7 +231,7 @@ fn responder(
     }
 }
 
-fn retrieve(parts: &WorkerParts) -> RetrieveEndpoint {
+fn retrieve(parts: &WorkerParts, publishing: &Publishing) -> RetrieveEndpoint {
     RetrieveEndpoint::new(RetrieveParts {
         retriever: Arc::clone(&parts.retriever),
         rules: parts.rules.clone(),
@@ -219,6 +239,8 @@ fn retrieve(parts: &WorkerParts) -> RetrieveEndpoint {
         models: parts.models.clone(),
         default_budget: millis(parts.timeouts_ms.0),
         max_budget: millis(parts.timeouts_ms.1),
+        worker: parts.worker.clone(),
+        tracking: publishing.publisher(),
         metrics: parts.metrics.clone(),
     })
 }

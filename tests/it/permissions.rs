@@ -102,7 +102,11 @@ async fn s3_setup_worker_and_tenant_work_under_the_shipped_permissions() {
         pushed.expect("a result").subject.as_str(),
         format!("rag.result.t1.{job}")
     );
-    assert_eq!(t1.retrieve("c", "rights").await["outcome"], "OK");
+    let reply = t1.retrieve("c", "rights").await;
+    assert_eq!(reply["outcome"], "OK");
+    let judgement =
+        json!({ "retrievalId": reply["retrievalId"], "documentId": "d", "outcome": "RELEVANT" });
+    t1.ask("feedback", &judgement).await.ok();
     let question = json!({ "getJob": { "jobId": job } });
     assert_eq!(
         t1.ask("catalog", &question).await.ok()["job"]["status"],
@@ -145,6 +149,7 @@ async fn s3_the_workers_rights_reach_no_stream_and_no_job() {
         "$JS.API.STREAM.UPDATE.RAG_INGEST",
         "$JS.API.CONSUMER.DELETE.RAG_INGEST.ingest-00",
         "$JS.API.STREAM.MSG.DELETE.RAG_DLQ",
+        "$JS.API.STREAM.PURGE.RAG_TRACKING",
     ];
     silent(&worker, &forbidden).await;
     let ingest = nats
@@ -187,6 +192,9 @@ async fn s3_a_tenant_reaches_only_its_own_subjects_and_results() {
         "rag.admin.purge",
         "rag.admin.forget",
         "rag.result.t1.job",
+        "rag.feedback.t2",
+        "rag.tracking.t1",
+        "$JS.API.CONSUMER.MSG.NEXT.RAG_TRACKING.tracker",
     ];
     silent(&t1.client, &forbidden).await;
     assert!(

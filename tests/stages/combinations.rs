@@ -103,6 +103,7 @@ fn factories(scorer: PairScorer) -> StageFactories {
             let config = RerankingConfig { pool: 30 };
             Box::new(move |inner| Arc::new(RerankingRetriever::new(inner, scorer, config, against)))
         })),
+        tracking: None,
     }
 }
 

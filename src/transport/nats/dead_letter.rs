@@ -1,4 +1,4 @@
-//! Dead letters: the original body and headers with the reason, in `rag.dlq.<tenant>`.
+//! Dead letters: the original body and headers with the reason and the stream they came from, in `rag.dlq.<tenant>`.
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
@@ -15,14 +15,16 @@ const KEPT_HEADERS: usize = 16 * 1024;
 /// How much of a body that doesn't fit is kept.
 const KEPT: usize = 64 * 1024;
 
-/// A job that failed for good.
+/// A job or an event that failed for good.
 pub(super) struct DeadLetter<'a> {
+    /// The stream it came from.
+    pub stream: &'static str,
     pub tenant: Option<&'a TenantId>,
     pub headers: &'a Headers,
     pub body: &'a Bytes,
     pub error: &'a Error,
     pub attempts: u64,
-    /// The stream sequence of the job.
+    /// Its sequence there.
     pub sequence: u64,
     /// The sequence it had first.
     pub origin: u64,
@@ -47,8 +49,9 @@ fn message(letter: &DeadLetter<'_>, max_payload: usize) -> (HeaderMap, Bytes) {
     let mut headers = originals(letter);
     headers.insert(
         "Nats-Msg-Id",
-        format!("RAG_INGEST:{}", letter.sequence).as_str(),
+        format!("{}:{}", letter.stream, letter.sequence).as_str(),
     );
+    headers.insert("Rag-Dead-Stream", letter.stream);
     headers.insert("Rag-Dead-Reason", letter.error.kind().name());
     headers.insert(
         "Rag-Dead-Message",
@@ -121,6 +124,7 @@ mod tests {
 
     fn letter_of<'a>(headers: &'a Headers, body: &'a Bytes, error: &'a Error) -> DeadLetter<'a> {
         DeadLetter {
+            stream: "RAG_INGEST",
             tenant: None,
             headers,
             body,

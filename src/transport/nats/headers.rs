@@ -16,6 +16,8 @@ pub(super) const TIMEOUT: &str = "Rag-Timeout-Ms";
 pub(super) const ORIGIN_SEQUENCE: &str = "Rag-Origin-Sequence";
 pub(super) const WORKER: &str = "Rag-Worker";
 pub(super) const CONTENT_TYPE: &str = "Content-Type";
+pub(super) const ACTOR: &str = "Rag-Actor";
+pub(super) const PURPOSE: &str = "Rag-Purpose";
 const SCHEMA: &str = "Rag-Schema";
 
 /// The headers of one message.
@@ -110,7 +112,7 @@ impl Headers {
     /// # Errors
     /// `InvalidField` when actor or purpose is too long.
     pub(super) fn check_audit(&self) -> Result<()> {
-        for name in ["Rag-Actor", "Rag-Purpose"] {
+        for name in [ACTOR, PURPOSE] {
             if self
                 .get(name)
                 .is_some_and(|value| value.len() > MAX_AUDIT_BYTES)
@@ -122,6 +124,16 @@ impl Headers {
             }
         }
         Ok(())
+    }
+
+    /// A header that is recorded for audit; empty when it is absent, or too long to be recorded.
+    pub(super) fn audit(&self, name: &str) -> &str {
+        let told = self.get(name).unwrap_or_default();
+        if told.len() > MAX_AUDIT_BYTES {
+            ""
+        } else {
+            told
+        }
     }
 
     /// The sequence that a replayed job had first. A header that is no number gains nothing, nor does a high one.

@@ -301,6 +301,7 @@ impl JobRunner {
 
     async fn bury(&self, delivery: &Delivery, names: &Names, error: &Error) -> Result<()> {
         let letter = DeadLetter {
+            stream: topology::INGEST,
             tenant: delivery.tenant.as_ref().ok(),
             headers: &delivery.headers,
             body: &delivery.message.payload,

@@ -19,7 +19,9 @@ use uuid::Uuid;
 use super::admission::Admission;
 use super::connect::Connection;
 use super::endpoint_stats::EndpointStats;
-use super::headers::{CONTENT_TYPE, Headers, MAX_HEADER_BYTES, REQUEST_ID, WORKER, insert_trace};
+use super::headers::{
+    ACTOR, CONTENT_TYPE, Headers, MAX_HEADER_BYTES, PURPOSE, REQUEST_ID, WORKER, insert_trace,
+};
 use super::reply::ReplyRule;
 use super::request_limits::{Place, RequestLimits};
 use super::{subjects, topology};
@@ -74,17 +76,22 @@ impl Call {
         Ok(self.received + (budget - kept))
     }
 
-    /// Who asks; empty when not told.
-    pub fn actor(&self) -> &str {
-        self.headers.get("Rag-Actor").unwrap_or_default()
-    }
-
     /// Checks what is recorded for audit.
     ///
     /// # Errors
     /// `InvalidField`.
     pub fn check_audit(&self) -> Result<()> {
         self.headers.check_audit()
+    }
+
+    /// Who asks; empty when not told.
+    pub fn actor(&self) -> &str {
+        self.headers.audit(ACTOR)
+    }
+
+    /// Why; empty when not told.
+    pub fn purpose(&self) -> &str {
+        self.headers.audit(PURPOSE)
     }
 
     /// Whether there is room for this request, of its tenant first and of this worker then: asked last, after everything that

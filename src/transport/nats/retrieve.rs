@@ -1,18 +1,31 @@
-//! `rag.retrieve.<tenant>`: decode, ask the stack, encode within the message limit.
+//! `rag.retrieve.<tenant>`: decode, ask the stack, encode within the message limit, and leave a record of it.
+//!
+//! With tracking, every request that could be decoded leaves exactly one record: the answered ones, whatever their outcome, and the
+//! failed ones with the kind of their error, be it a header that is wrong (422), a tenant over its limit (429), a worker without
+//! room (503), a stage, the store or a model that failed, or a time budget that was used up (504). What could not be decoded (400,
+//! 403, 413, 415, and 422 for a field of the body) and what has no reply address that is allowed leaves none: there is no question
+//! to record. Under `required` the reply waits for the record's acknowledgement; an error gives nothing out, so it never waits.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use uuid::Uuid;
 
 use super::responder::{Call, Endpoint};
-use crate::error::Result;
-use crate::model::{LimitBook, ModelIds, Outcome, Retrieval, RetrievalRequest};
-use crate::spi::{RequestContext, Retriever};
+use super::tracking_publisher::TrackingPublisher;
+use crate::error::{Error, Result};
+use crate::model::{
+    LimitBook, ModelIds, Outcome, Retrieval, RetrievalId, RetrievalRequest, Timestamp, TrackedEnd,
+};
+use crate::spi::{RequestContext, Retriever, Trail};
 use crate::telemetry::Metrics;
+use crate::tracking::{Asked, record};
 use crate::wire::{
-    EXPANSION_STRATEGY, RetrieveRules, decode_retrieve, encode_within, retrieve_response,
+    EXPANSION_STRATEGY, RetrieveRules, decode_retrieve, encode_within, options_json,
+    retrieve_response,
 };
 
 /// What the endpoint is made of.
@@ -30,6 +43,10 @@ pub struct RetrieveParts {
     pub default_budget: Duration,
     /// The most a request may ask for.
     pub max_budget: Duration,
+    /// This worker's name in records.
+    pub worker: String,
+    /// Takes the records; `None` = nothing is tracked.
+    pub tracking: Option<TrackingPublisher>,
     /// Instruments.
     pub metrics: Metrics,
 }
@@ -40,6 +57,15 @@ pub struct RetrieveEndpoint {
     parts: RetrieveParts,
     /// The rules of tenants that may not expand.
     unexpanded: RetrieveRules,
+}
+
+/// A reply, and what its record has to say of it.
+struct Answered {
+    body: Vec<u8>,
+    omitted: u32,
+    outcome: Outcome,
+    models: ModelIds,
+    deadline: Instant,
 }
 
 impl RetrieveEndpoint {
@@ -68,6 +94,84 @@ impl RetrieveEndpoint {
             self.parts.metrics.limited("expansion");
         }
         decoded
+    }
+
+    async fn attempted(
+        &self,
+        call: &Call,
+        request: &RetrievalRequest,
+        id: RetrievalId,
+        trail: Option<Arc<Trail>>,
+    ) -> Result<Answered> {
+        let parts = &self.parts;
+        let deadline = call.deadline(parts.default_budget, parts.max_budget)?;
+        call.check_audit()?;
+        let _place = call.admitted()?;
+        let context = RequestContext::until(deadline);
+        let context = match trail {
+            Some(trail) => context.traced(trail),
+            None => context,
+        };
+        let retrieval = parts.retriever.retrieve(request, &context).await?;
+        self.note(&retrieval);
+        let models = self.models(&context);
+        let id = id.to_string();
+        let response = retrieve_response(request, &retrieval, &id, &call.request_id, &models);
+        let (body, omitted) = encode_within(response, call.encoding, call.max_reply);
+        Ok(Answered {
+            body,
+            omitted,
+            outcome: retrieval.outcome,
+            models,
+            deadline,
+        })
+    }
+
+    async fn tracked(
+        &self,
+        call: &Call,
+        request: &RetrievalRequest,
+        id: RetrievalId,
+        tracking: &TrackingPublisher,
+    ) -> Result<Vec<u8>> {
+        let (at, trail) = (Timestamp::now(), Arc::<Trail>::default());
+        let attempt = self.attempted(call, request, id, Some(Arc::clone(&trail)));
+        let attempted = match AssertUnwindSafe(attempt).catch_unwind().await {
+            Ok(attempted) => attempted,
+            Err(_) => Err(Error::internal("the request panicked")),
+        };
+        let (end, omitted) = match &attempted {
+            Ok(answered) => (TrackedEnd::Answered(answered.outcome), answered.omitted),
+            Err(error) => (TrackedEnd::Failed(error.kind()), 0),
+        };
+        let models = attempted.as_ref().map(|answered| answered.models.clone());
+        let asked = Asked {
+            id,
+            at,
+            request_id: call.request_id.clone(),
+            worker: self.parts.worker.clone(),
+            actor: call.actor().to_owned(),
+            purpose: call.purpose().to_owned(),
+            options: options_json(request),
+            models: models.unwrap_or_else(|_| self.parts.models.clone()),
+        };
+        let record = record(
+            asked,
+            request,
+            &trail,
+            end,
+            (omitted, call.received.elapsed()),
+        );
+        match attempted {
+            Ok(answered) => {
+                tracking.keep(record, answered.deadline).await?;
+                Ok(answered.body)
+            }
+            Err(error) => {
+                tracking.offer(record);
+                Err(error)
+            }
+        }
     }
 
     /// The models of this answer: the corpus' own, where it was built with earlier ones than the worker's.
@@ -108,17 +212,14 @@ impl Endpoint for RetrieveEndpoint {
     }
 
     async fn answer(&self, call: &Call) -> Result<Vec<u8>> {
-        let parts = &self.parts;
         let request = self.decoded(call)?;
-        let deadline = call.deadline(parts.default_budget, parts.max_budget)?;
-        call.check_audit()?;
-        let _place = call.admitted()?;
-        let context = RequestContext::until(deadline);
-        let retrieval = parts.retriever.retrieve(&request, &context).await?;
-        self.note(&retrieval);
-        let id = Uuid::now_v7().to_string();
-        let models = self.models(&context);
-        let response = retrieve_response(&request, &retrieval, &id, &call.request_id, &models);
-        Ok(encode_within(response, call.encoding, call.max_reply))
+        let id = RetrievalId::from_u128(Uuid::now_v7().as_u128());
+        match &self.parts.tracking {
+            Some(tracking) => self.tracked(call, &request, id, tracking).await,
+            None => {
+                let answered = self.attempted(call, &request, id, None).await?;
+                Ok(answered.body)
+            }
+        }
     }
 }

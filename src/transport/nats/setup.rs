@@ -8,6 +8,7 @@ use async_nats::jetstream::stream::{Config, Stream};
 
 use super::connect::Connection;
 use super::topology::{self, INGEST, consumer_facts, differences, stream_facts};
+use super::tracking_topology::{self, TRACKING};
 use crate::error::{Error, Result};
 
 /// What happened to one stream or consumer.
@@ -71,6 +72,9 @@ pub async fn setup(connection: &Connection, replicas: usize, highest: u64) -> Re
     for config in topology::consumers() {
         changes.push(consumer(&ingest, config).await?);
     }
+    let tracking = connection.jetstream.get_stream(TRACKING).await;
+    let tracking = tracking.map_err(|e| failed("stream RAG_TRACKING", e))?;
+    changes.push(consumer(&tracking, tracking_topology::consumer()).await?);
     Ok(changes)
 }
 
@@ -157,10 +161,10 @@ async fn raised(ingest: &Stream, highest: u64) -> Result<Option<Change>> {
     }))
 }
 
-pub(super) async fn consumer(ingest: &Stream, wanted: pull::Config) -> Result<Change> {
+pub(super) async fn consumer(stream: &Stream, wanted: pull::Config) -> Result<Change> {
     let name = wanted.durable_name.clone().unwrap_or_default();
     let what = format!("consumer {name}");
-    let found = match ingest.get_consumer::<pull::Config>(&name).await {
+    let found = match stream.get_consumer::<pull::Config>(&name).await {
         Ok(consumer) => Some(consumer.cached_info().config.clone()),
         Err(_) => None,
     };
@@ -180,7 +184,7 @@ pub(super) async fn consumer(ingest: &Stream, wanted: pull::Config) -> Result<Ch
             Action::Updated(facts)
         }
     };
-    ingest
+    stream
         .create_consumer(wanted)
         .await
         .map_err(|e| failed(&what, e))?;

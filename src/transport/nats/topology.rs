@@ -7,6 +7,8 @@ use async_nats::jetstream::stream::{
     Config, DiscardPolicy, Republish, RetentionPolicy, StorageType, SubjectTransform,
 };
 
+use super::tracking_topology;
+
 /// Lanes of the ingest stream; a tenant's lane is a hash of its name.
 pub const LANES: usize = 16;
 /// Time without a sign of life after which a job is delivered again. Longer than a store's limit for one write.
@@ -37,6 +39,7 @@ pub(super) fn streams(max_payload: usize, replicas: usize) -> Vec<Config> {
         ingest(max_payload, replicas),
         results(replicas),
         dead_letters(replicas),
+        tracking_topology::stream(max_payload, replicas),
     ]
 }
 
