@@ -12,6 +12,15 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A count with its share, and what it is made of.
+fn share(share: f64, count: u32, more: String) -> String {
+    match (count, more.as_str()) {
+        (0, _) => String::new(),
+        (_, "") => format!("{count} ({})", percent(share)),
+        (_, more) => format!("{count} ({}): {more}", percent(share)),
+    }
+}
+
 /// What the totals say, without what did not occur.
 pub(in crate::cli) fn facts(totals: &v1::CorpusTotals) -> Vec<(&'static str, String)> {
     let list = |counts: Vec<String>| counts.join(", ");
@@ -21,11 +30,6 @@ pub(in crate::cli) fn facts(totals: &v1::CorpusTotals) -> Vec<(&'static str, Str
     let failures = failures.map(|f| format!("{} {}", f.kind, f.count));
     let stages = totals.degraded_stages.iter();
     let stages = stages.map(|s| format!("{} {}", s.stage, s.count));
-    let share = |share: f64, count: u32, more: String| match (count, more.as_str()) {
-        (0, _) => String::new(),
-        (_, "") => format!("{count} ({})", percent(share)),
-        (_, more) => format!("{count} ({}): {more}", percent(share)),
-    };
     let failed_share = f64::from(totals.failed) / f64::from(totals.retrievals.max(1));
     let facts = [
         ("outcomes", list(outcomes.collect())),
