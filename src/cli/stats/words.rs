@@ -99,7 +99,7 @@ pub(in crate::cli) fn question(query: Option<&v1::AskedQuery>) -> String {
 pub(in crate::cli) fn members(cluster: &v1::QueryCluster) -> Vec<String> {
     let named = cluster.queries.iter().take(NAMED);
     let mut lines: Vec<String> = named.map(|query| question(Some(query))).collect();
-    let more = cluster.queries.len().saturating_sub(NAMED);
+    let more = (cluster.query_count as usize).saturating_sub(lines.len());
     if more > 0 {
         lines.push(format!("and {more} more"));
     }
@@ -147,8 +147,9 @@ mod tests {
         assert!(!question(Some(&query("\u{1b}[31mred", false))).contains('\u{1b}'));
         let cluster = v1::QueryCluster {
             queries: (0..7).map(|n| query(&n.to_string(), false)).collect(),
+            query_count: 9,
             ..v1::QueryCluster::default()
         };
-        assert_eq!(members(&cluster)[5], "and 2 more");
+        assert_eq!(members(&cluster)[5], "and 4 more");
     }
 }
