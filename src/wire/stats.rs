@@ -95,13 +95,7 @@ fn view(view: Option<View>) -> Result<StatsView> {
             Ok(StatsView::Documents(DocumentSelection::All, limit))
         }
         Some(View::PoorDocuments(v)) => poor_documents(&v),
-        Some(View::Unretrieved(v)) => Ok(StatsView::Unretrieved(Page {
-            size: limit("unretrieved.pageSize", v.page_size)?,
-            after: match v.cursor.as_str() {
-                "" => None,
-                cursor => Some(read_cursor(cursor)?),
-            },
-        })),
+        Some(View::Unretrieved(v)) => unretrieved(&v),
         Some(View::Queries(v)) => {
             let limit = limit("queries.limit", v.limit)?;
             Ok(StatsView::Queries(QuerySelection::All, limit))
@@ -122,6 +116,15 @@ fn view(view: Option<View>) -> Result<StatsView> {
              lowRelevanceQueries, clusters, judgements",
         )),
     }
+}
+
+fn unretrieved(v: &v1::UnretrievedView) -> Result<StatsView> {
+    let after = match v.cursor.as_str() {
+        "" => None,
+        cursor => Some(read_cursor(cursor)?),
+    };
+    let size = limit("unretrieved.pageSize", v.page_size)?;
+    Ok(StatsView::Unretrieved(Page { size, after }))
 }
 
 pub(super) fn corpus(name: &str) -> Result<Option<CorpusName>> {

@@ -1,5 +1,7 @@
 //! What tracked retrievals add up to, for the wire; within the message limit.
 
+use std::collections::BTreeSet;
+
 use prost::Message;
 use serde::Serialize;
 
@@ -9,10 +11,13 @@ use super::timestamp::WireTimestamp;
 use super::v1;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{
-    CorpusName, DocumentStats, FeedbackCounts, FeedbackOutcome, JudgedQuery, LatencyStats,
-    MeanScores, QueryStats, TimeWindow, TrackedQuery, TrackingTotals,
+    CorpusName, DocumentId, DocumentStats, FeedbackCounts, FeedbackOutcome, JudgedQuery,
+    LatencyStats, MeanScores, QueryStats, TimeWindow, TrackedQuery, TrackingTotals,
 };
 use crate::spi::DocumentEntry;
+
+/// Questions, and documents, of a cluster that are named: a cluster has to fit into a message however long its questions are.
+const NAMED: usize = 10;
 
 /// Encodes a reply of rows that fits into `limit` bytes: rows are left out from the end until it does. `build` gets the rows that
 /// are kept, and whether some are not.
@@ -164,17 +169,20 @@ pub fn query_use(stats: &QueryStats) -> v1::QueryUse {
 }
 
 /// Questions that led to the same documents, with how often they were asked, what they share and how alike they are.
-pub fn query_cluster<'a>(
+pub fn query_cluster(
     queries: &[TrackedQuery],
     retrievals: u64,
-    shared: impl Iterator<Item = &'a str>,
+    shared: &BTreeSet<DocumentId>,
     similarity: f64,
 ) -> v1::QueryCluster {
+    let named = shared.iter().take(NAMED).map(|id| id.as_str().to_owned());
     v1::QueryCluster {
-        queries: queries.iter().map(asked).collect(),
+        queries: queries.iter().take(NAMED).map(asked).collect(),
         retrievals: small(retrievals),
-        shared_documents: shared.map(str::to_owned).collect(),
+        shared_documents: named.collect(),
         similarity,
+        query_count: small(queries.len() as u64),
+        shared_document_count: small(shared.len() as u64),
     }
 }
 
@@ -214,6 +222,24 @@ mod tests {
             truncated: cut,
             ..v1::StatsResponse::default()
         }
+    }
+
+    #[test]
+    fn a_cluster_names_some_and_counts_all() {
+        let queries: Vec<TrackedQuery> = (0..99)
+            .map(|n| TrackedQuery::Text(format!("{n}{}", "\u{1}".repeat(8_000))))
+            .collect();
+        let shared = (0..99).map(|n| DocumentId::new(&n.to_string()).expect("valid"));
+        let cluster = query_cluster(&queries, 7, &shared.collect(), 0.5);
+        assert_eq!(
+            (cluster.query_count, cluster.shared_document_count),
+            (99, 99)
+        );
+        assert_eq!(
+            (cluster.queries.len(), cluster.shared_documents.len()),
+            (10, 10)
+        );
+        assert!(encode(&cluster, Encoding::Json).len() < 600_000);
     }
 
     #[test]

@@ -169,11 +169,21 @@ impl Target {
 
     fn finish(mut self) -> Result<()> {
         self.out.flush().map_err(unwritable)?;
-        if let Some((file, partial, path)) = self.file {
+        if let Some((file, partial, path)) = &self.file {
             file.sync_all().map_err(unwritable)?;
             std::fs::rename(partial, path).map_err(unwritable)?;
         }
+        self.file = None;
         Ok(())
+    }
+}
+
+impl Drop for Target {
+    /// What was not finished is no evidence, and says who asked what.
+    fn drop(&mut self) {
+        if let Some((_, partial, _)) = &self.file {
+            let _ = std::fs::remove_file(partial);
+        }
     }
 }
 
@@ -232,5 +242,9 @@ mod tests {
         target.finish().expect("finished");
         assert_eq!(std::fs::read_to_string(&path).expect("there"), "x\n");
         assert!(Target::open(Some(&path)).is_err());
+        let other = dir.path().join("b.jsonl");
+        drop(Target::open(Some(&other)).expect("opened"));
+        let left = std::fs::read_dir(dir.path()).expect("a folder").count();
+        assert_eq!(left, 1, "nothing of what was not finished");
     }
 }

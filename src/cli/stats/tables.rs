@@ -154,7 +154,7 @@ pub(super) fn clusters(rows: &[v1::QueryCluster]) -> Result<()> {
             members(cluster).join("\n"),
             cluster.retrievals.to_string(),
             format!("{:.2}", cluster.similarity),
-            cluster.shared_documents.len().to_string(),
+            cluster.shared_document_count.to_string(),
         ]
     };
     table(

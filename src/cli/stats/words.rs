@@ -12,6 +12,15 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// A count with its share, and what it is made of.
+fn share(share: f64, count: u32, more: String) -> String {
+    match (count, more.as_str()) {
+        (0, _) => String::new(),
+        (_, "") => format!("{count} ({})", percent(share)),
+        (_, more) => format!("{count} ({}): {more}", percent(share)),
+    }
+}
+
 /// What the totals say, without what did not occur.
 pub(in crate::cli) fn facts(totals: &v1::CorpusTotals) -> Vec<(&'static str, String)> {
     let list = |counts: Vec<String>| counts.join(", ");
@@ -21,11 +30,6 @@ pub(in crate::cli) fn facts(totals: &v1::CorpusTotals) -> Vec<(&'static str, Str
     let failures = failures.map(|f| format!("{} {}", f.kind, f.count));
     let stages = totals.degraded_stages.iter();
     let stages = stages.map(|s| format!("{} {}", s.stage, s.count));
-    let share = |share: f64, count: u32, more: String| match (count, more.as_str()) {
-        (0, _) => String::new(),
-        (_, "") => format!("{count} ({})", percent(share)),
-        (_, more) => format!("{count} ({}): {more}", percent(share)),
-    };
     let failed_share = f64::from(totals.failed) / f64::from(totals.retrievals.max(1));
     let facts = [
         ("outcomes", list(outcomes.collect())),
@@ -95,7 +99,7 @@ pub(in crate::cli) fn question(query: Option<&v1::AskedQuery>) -> String {
 pub(in crate::cli) fn members(cluster: &v1::QueryCluster) -> Vec<String> {
     let named = cluster.queries.iter().take(NAMED);
     let mut lines: Vec<String> = named.map(|query| question(Some(query))).collect();
-    let more = cluster.queries.len().saturating_sub(NAMED);
+    let more = (cluster.query_count as usize).saturating_sub(lines.len());
     if more > 0 {
         lines.push(format!("and {more} more"));
     }
@@ -143,8 +147,9 @@ mod tests {
         assert!(!question(Some(&query("\u{1b}[31mred", false))).contains('\u{1b}'));
         let cluster = v1::QueryCluster {
             queries: (0..7).map(|n| query(&n.to_string(), false)).collect(),
+            query_count: 9,
             ..v1::QueryCluster::default()
         };
-        assert_eq!(members(&cluster)[5], "and 2 more");
+        assert_eq!(members(&cluster)[5], "and 4 more");
     }
 }

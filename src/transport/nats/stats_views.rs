@@ -232,11 +232,11 @@ impl StatsParts {
 }
 
 fn cluster(cluster: &QueryCluster) -> v1::QueryCluster {
-    let shared = cluster.shared.iter().map(|id| id.as_str());
-    query_cluster(
-        &cluster.queries,
-        cluster.retrievals,
+    let QueryCluster {
+        queries,
+        retrievals,
         shared,
-        cluster.similarity,
-    )
+        similarity,
+    } = cluster;
+    query_cluster(queries, *retrievals, shared, *similarity)
 }

@@ -1,5 +1,6 @@
 //! `ragbus stats`, `audit` and `qrels` through a running service.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -75,6 +76,17 @@ fn audit(tracking: &Tracking) {
         "{err}"
     );
     let text = std::fs::read_to_string(&path).expect("a file");
+    exported_lines(&text);
+    verified(tracking, &path, &text);
+    let (code, _, err) = run(&mut tracking.command(&windowed(&arguments)));
+    assert_eq!((code, err.contains("is there already")), (2, true), "{err}");
+    let mut late = tracking.command(&["audit", "export", "--tenant", "t1", "--since", WINDOW[0]]);
+    let (out, err) = done(late.args(["--until", "2999-01-01T00:00:00Z"]));
+    assert!(err.contains("is in the future"), "{err}");
+    assert!(out.starts_with("{\"kind\":\"header\"") && out.contains("\"windowClosed\":false"));
+}
+
+fn exported_lines(text: &str) {
     assert!(!text.contains("t2"), "0 foreign rows");
     let lines: Vec<Value> = text
         .lines()
@@ -89,16 +101,19 @@ fn audit(tracking: &Tracking) {
     assert_eq!(first["chunks"][0]["fate"], "RETURNED");
     assert_eq!(first["chunks"][0]["signals"]["crossEncoderLogit"], 3.25);
     assert_eq!(first["query"]["text"], "which birds hunt mice at night?");
-    let verify = |path: &std::path::Path, more: &[&str]| {
+}
+
+fn verified(tracking: &Tracking, path: &Path, text: &str) {
+    let verify = |path: &Path, more: &[&str]| {
         run(tracking.command(&["audit", "verify"]).arg(path).args(more))
     };
-    let (code, out, _) = verify(&path, &[]);
+    let (code, out, _) = verify(path, &[]);
     assert_eq!(
         (code, out.contains("sound: 11 retrievals of tenant t1")),
         (0, true),
         "{out}"
     );
-    let (code, _, _) = verify(&path, &["--hash", "00"]);
+    let (code, _, _) = verify(path, &["--hash", "00"]);
     assert_eq!(code, 1, "another last hash");
     let changed = path.with_extension("changed");
     std::fs::write(&changed, text.replace("clerk-17\"", "clerk-18\"")).expect("written");
@@ -108,12 +123,6 @@ fn audit(tracking: &Tracking) {
         (1, true),
         "{out}"
     );
-    let (code, _, err) = run(&mut tracking.command(&windowed(&arguments)));
-    assert_eq!((code, err.contains("is there already")), (2, true), "{err}");
-    let mut late = tracking.command(&["audit", "export", "--tenant", "t1", "--since", WINDOW[0]]);
-    let (out, err) = done(late.args(["--until", "2999-01-01T00:00:00Z"]));
-    assert!(err.contains("is in the future"), "{err}");
-    assert!(out.starts_with("{\"kind\":\"header\"") && out.contains("\"windowClosed\":false"));
 }
 
 /// Pages that are cut to the message limit go on where they were cut.
@@ -173,7 +182,7 @@ fn judgements(tracking: &Tracking) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_show_export_and_measure_over_sqlite() {
-    let tracking = Tracking::sqlite().await;
+    let (tracking, _tracker) = Tracking::sqlite().await;
     tokio::task::block_in_place(|| {
         statistics(&tracking);
         audit(&tracking);
@@ -184,7 +193,7 @@ async fn commands_show_export_and_measure_over_sqlite() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t5_exports_are_whole_and_checked_over_postgres() {
-    let tracking = Tracking::postgres().await;
+    let (tracking, _tracker) = Tracking::postgres().await;
     tokio::task::block_in_place(|| {
         audit(&tracking);
         large_audit(&tracking);

@@ -1,18 +1,23 @@
 //! What tracked retrievals add up to, through a real service: statistics, audit, judgements; and nobody sees another's.
 
 mod commands;
+mod load;
 mod rows;
+mod views;
 
 use std::sync::Arc;
 
 use ragbus::adapters::postgres::PostgresRegistry;
 use ragbus::adapters::sqlite::SqliteRegistry;
 use ragbus::testing::contract::tracker::Tracked;
-use serde_json::{Value, json};
 
 use crate::harness::*;
 use crate::postgres_server::PostgresServer;
-use rows::{NASTY, WINDOW, fill, fill_with_large_ones};
+use rows::{fill, fill_with_large_ones};
+use views::{
+    every_document_is_found, every_question_is_found, every_view_counts, nobody_sees_the_others,
+    wrong_questions_are_refused,
+};
 
 /// More than a page of an export.
 pub const LARGE: i64 = 130;
@@ -25,7 +30,7 @@ pub struct Tracking {
 }
 
 impl Tracking {
-    async fn sqlite() -> Self {
+    async fn sqlite() -> (Self, Tracked) {
         let nats = Nats::start().await;
         let dir = tempfile::tempdir().expect("a folder");
         let data = dir.path().join("data");
@@ -34,11 +39,10 @@ impl Tracking {
         let tracker: Tracked = Arc::new(registry.expect("opened").tracker());
         fill(&tracker).await;
         fill_with_large_ones(&tracker, LARGE).await;
-        drop(tracker);
-        Self::over(nats, dir, None).await
+        (Self::over(nats, dir, None).await, tracker)
     }
 
-    async fn postgres() -> Self {
+    async fn postgres() -> (Self, Tracked) {
         let server = tokio::task::spawn_blocking(PostgresServer::start);
         let server = server.await.expect("a server");
         let registry = PostgresRegistry::open(&server.url(), 4).await;
@@ -46,7 +50,8 @@ impl Tracking {
         fill(&tracker).await;
         fill_with_large_ones(&tracker, LARGE).await;
         let dir = tempfile::tempdir().expect("a folder");
-        Self::over(Nats::start().await, dir, Some(server)).await
+        let service = Self::over(Nats::start().await, dir, Some(server)).await;
+        (service, tracker)
     }
 
     async fn over(nats: Nats, dir: tempfile::TempDir, postgres: Option<PostgresServer>) -> Self {
@@ -102,191 +107,10 @@ impl Tracking {
     }
 }
 
-async fn asked(caller: &Caller, view: &str, options: Value) -> Answer {
-    let question = json!({ "corpus": "c", "since": WINDOW[0], "until": WINDOW[1], view: options });
-    caller.ask("stats", &question).await
-}
-
-fn column(rows: &Value, path: &[&str]) -> Vec<Value> {
-    let of = |row: &Value| {
-        path.iter()
-            .fold(row.clone(), |value, key| value[*key].clone())
-    };
-    rows.as_array().expect("rows").iter().map(of).collect()
-}
-
-/// Every view says what was put there.
-async fn every_view_counts(t1: &Caller) {
-    let totals = asked(t1, "totals", json!({})).await.ok()["totals"][0].clone();
-    for (field, expected) in [
-        ("retrievals", json!(10)),
-        ("failed", json!(1)),
-        ("failures", json!([{ "kind": "timeout", "count": 1 }])),
-        ("zeroHits", json!(3)),
-        ("zeroHitShare", json!(0.3)),
-        ("degraded", json!(0)),
-        ("returnedChunks", json!(11)),
-        ("firstAt", json!("2026-01-02T00:00:00Z")),
-        ("lastAt", json!("2026-01-02T00:00:15Z")),
-    ] {
-        assert_eq!(totals[field], expected, "{field}: {totals}");
-    }
-    assert_eq!(totals["feedback"]["highlyRelevant"], 3);
-    let slices = asked(t1, "timeline", json!({ "slices": 24 })).await.ok()["timeline"].clone();
-    let counts = column(&slices, &["retrievals"]);
-    assert_eq!(
-        (counts.len(), &counts[0], &counts[1]),
-        (24, &json!(10), &json!(0))
-    );
-    let latencies = asked(t1, "latencies", json!({})).await.ok()["latencies"].clone();
-    assert_eq!(
-        (
-            &latencies[0]["stage"],
-            &latencies[0]["samples"],
-            &latencies[0]["p99Ms"]
-        ),
-        (&json!(""), &json!(10), &json!(20.0))
-    );
-    assert_eq!(latencies[4]["stage"], "hybrid");
-    let documents = asked(t1, "documents", json!({})).await.ok()["documents"].clone();
-    assert_eq!(column(&documents, &["documentId"]), ["owl", "badger"]);
-    assert_eq!(column(&documents, &["retrievals"]), [6, 5]);
-    let means = json!([{ "kind": "COSINE", "mean": 0.25 }]);
-    assert_eq!(documents[0]["meanScores"], means);
-    let poor = asked(t1, "poorDocuments", json!({})).await.ok()["documents"].clone();
-    assert_eq!(column(&poor, &["documentId"]), ["badger"]);
-    let unretrieved = asked(t1, "unretrieved", json!({})).await.ok();
-    assert_eq!(
-        column(&unretrieved["unretrieved"], &["documentId"]),
-        ["never"]
-    );
-    assert_eq!(unretrieved["nextCursor"], "");
-}
-
-async fn every_question_is_found(t1: &Caller) {
-    let texts = async |view: &str, options: Value| {
-        let reply = asked(t1, view, options).await.ok();
-        column(&reply["queries"], &["query", "text"])
-    };
-    let all = texts("queries", json!({ "limit": 2 })).await;
-    assert_eq!(
-        all,
-        [
-            "which birds hunt mice at night?",
-            "of bread nothing is known"
-        ]
-    );
-    let none = texts("zeroHitQueries", json!({})).await;
-    assert_eq!(none, ["of bread nothing is known", NASTY]);
-    let low = texts("lowRelevanceQueries", json!({ "scoreKind": "COSINE" })).await;
-    assert_eq!(low.len(), 3);
-    assert!(texts("lowRelevanceQueries", json!({})).await.is_empty());
-    let clusters = asked(t1, "clusters", json!({})).await.ok()["clusters"].clone();
-    assert_eq!(clusters[0]["queries"].as_array().map(Vec::len), Some(3));
-    assert_eq!(clusters[0]["sharedDocuments"], json!(["owl"]));
-    let cut = asked(t1, "queries", json!({ "limit": 2 })).await.ok();
-    assert_eq!(cut["truncated"], true);
-    let mut judged = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let page = asked(t1, "judgements", json!({ "pageSize": 2, "cursor": cursor })).await;
-        let page = page.ok();
-        judged.extend(column(&page["judgements"], &["documentId"]));
-        cursor = page["nextCursor"].as_str().expect("text").to_owned();
-        if cursor.is_empty() {
-            break;
-        }
-    }
-    assert_eq!(judged.len(), 9);
-}
-
-/// The same names in every view: nothing of the other tenant's, not by its own subject, nor in a body.
-async fn nobody_sees_the_others(tracking: &Tracking) {
-    let t2 = &tracking.t2;
-    let views = [
-        "totals",
-        "timeline",
-        "latencies",
-        "documents",
-        "poorDocuments",
-        "unretrieved",
-        "queries",
-        "zeroHitQueries",
-        "lowRelevanceQueries",
-        "clusters",
-        "judgements",
-    ];
-    for view in views {
-        let own = asked(&tracking.service.t1, view, json!({}))
-            .await
-            .ok()
-            .to_string();
-        assert!(
-            !own.contains("t2") && !own.contains("lonely"),
-            "{view}: {own}"
-        );
-        let other = asked(t2, view, json!({})).await.ok().to_string();
-        for foreign in ["badger", "birds", "bread", "script", "5f0c"] {
-            assert!(!other.contains(foreign), "{view}: {other}");
-        }
-    }
-    let totals = asked(t2, "totals", json!({})).await.ok();
-    assert_eq!(totals["totals"][0]["retrievals"], 2);
-    assert_eq!(totals["totals"][0]["feedback"]["highlyRelevant"], 1);
-    let unretrieved = asked(t2, "unretrieved", json!({})).await.ok();
-    assert_eq!(
-        column(&unretrieved["unretrieved"], &["documentId"]),
-        ["lonely"]
-    );
-    let all = async |caller: &Caller| {
-        let reply = caller.ask("stats", &json!({ "totals": {} })).await.ok();
-        column(&reply["totals"], &["corpus"])
-    };
-    assert_eq!(all(&tracking.service.t1).await, ["c", "gone"]);
-    assert_eq!(all(t2).await, ["c"]);
-    let t3 = Caller::of(&tracking.service.nats, "t3").await;
-    assert!(all(&t3).await.is_empty());
-}
-
-/// What is wrong with a question is said.
-async fn wrong_questions_are_refused(t1: &Caller) {
-    for (question, code, field) in [
-        (json!({ "corpus": "c" }), 422, "view"),
-        (json!({ "latencies": {} }), 422, "corpus"),
-        (
-            json!({ "corpus": "c", "tenant": "t2", "totals": {} }),
-            400,
-            "",
-        ),
-        (
-            json!({ "corpus": "c", "lowRelevanceQueries": { "scoreKind": "RRF" } }),
-            422,
-            "lowRelevanceQueries.scoreKind",
-        ),
-        (
-            json!({ "corpus": "c", "since": WINDOW[1], "until": WINDOW[0], "totals": {} }),
-            422,
-            "until",
-        ),
-        (json!({ "corpus": "gone", "unretrieved": {} }), 404, ""),
-    ] {
-        let answer = t1.ask("stats", &question).await;
-        assert_eq!(answer.code, code, "{question}: {}", answer.json());
-        assert_eq!(answer.json()["field"], field, "{question}");
-    }
-    let audit = json!({ "tenant": "t1" }).to_string();
-    let own = t1.raw(
-        "rag.admin.audit",
-        headers(&[JSON]),
-        audit,
-        std::time::Duration::from_secs(1),
-    );
-    assert!(own.await.is_none(), "a tenant's inbox gets no audit");
-}
-
 async fn answers(tracking: &Tracking) {
     let t1 = &tracking.service.t1;
     every_view_counts(t1).await;
+    every_document_is_found(t1).await;
     every_question_is_found(t1).await;
     nobody_sees_the_others(tracking).await;
     wrong_questions_are_refused(t1).await;
@@ -298,10 +122,10 @@ async fn answers(tracking: &Tracking) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t4_statistics_are_the_tenants_own_over_sqlite() {
-    answers(&Tracking::sqlite().await).await;
+    answers(&Tracking::sqlite().await.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn t4_statistics_are_the_tenants_own_over_postgres() {
-    answers(&Tracking::postgres().await).await;
+    answers(&Tracking::postgres().await.0).await;
 }

@@ -16,7 +16,8 @@ pub const WINDOW: [&str; 2] = ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"];
 /// What t1 asks, as a caller would who means harm.
 pub const NASTY: &str = "</td><script>alert(1)</script> \u{1b}[2J";
 
-fn corpus(tenant: &str, corpus: &str) -> CorpusRef {
+/// A corpus of a tenant.
+pub fn corpus(tenant: &str, corpus: &str) -> CorpusRef {
     let tenant = TenantId::mint(tenant).expect("valid");
     CorpusRef::new(tenant, CorpusName::new(corpus).expect("valid"))
 }

@@ -83,6 +83,8 @@ fn usage(text: &str) -> Usage {
             retrievals: 9,
             shared_documents: vec![text.into()],
             similarity: 0.5,
+            query_count: 7,
+            shared_document_count: 1,
         }],
     }
 }
