@@ -277,7 +277,7 @@ fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
         rebuilder: rebuilder(parts),
         begun,
         retention: parts.desk.clone(),
-        audit: AuditDesk::new(Arc::clone(&parts.tracker)),
+        audit: AuditDesk::new(Arc::clone(&parts.tracker), Arc::clone(&parts.desk.registry)),
     })
 }
 
