@@ -497,7 +497,7 @@ fn singular_places_stay_singular() {
                 "model/ids.rs",
             ],
         ),
-        // T3: cutoffs, leases and expiry are the database's clock; ours stamps rows, reports and ticks of our own.
+        // F3: cutoffs, leases and expiry are the database's clock; ours stamps rows, reports and ticks of our own.
         (
             "Timestamp::now",
             &[

@@ -151,7 +151,7 @@ async fn status_shows_the_system_with_and_without_a_worker() {
     assert_eq!(code, 0);
     let status: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(status["workers"].as_array().map(Vec::len), Some(1));
-    assert_eq!(status["streams"].as_array().map(Vec::len), Some(3));
+    assert_eq!(status["streams"].as_array().map(Vec::len), Some(4));
     assert_eq!(
         (
             &status["corpora"][0]["documents"],

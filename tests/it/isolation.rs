@@ -83,6 +83,28 @@ async fn complete(caller: &Caller, corpus: &str) {
     assert_eq!(caller.contents(corpus, "same-id").await, owned);
 }
 
+/// Nobody judges another's retrieval; one's own can be judged.
+async fn no_foreign_judgement(callers: &[(Caller, &str)]) {
+    for (at, (caller, corpus)) in callers.iter().enumerate() {
+        let reply = caller.retrieve(corpus, "the owl").await;
+        let judgement = json!({
+            "retrievalId": reply["retrievalId"], "documentId": "same-id", "outcome": "RELEVANT"
+        });
+        caller.ask("feedback", &judgement).await.ok();
+        let (other, _) = &callers[(at + 1) % callers.len()];
+        if other.tenant != caller.tenant {
+            // Only just made, so it is waited for: not long.
+            let hurried = [("Rag-Timeout-Ms", "300")];
+            let foreign = other.ask_with("feedback", &hurried, &judgement).await;
+            assert_eq!(
+                foreign.code, 503,
+                "{} judged {}",
+                other.tenant, caller.tenant
+            );
+        }
+    }
+}
+
 async fn matrix(strategy: &str) {
     let service = Service::with(|s| {
         let legs = if strategy == "shared" {
@@ -116,6 +138,7 @@ pub async fn nobody_meets(nats: &Nats) {
         let corpora = caller.corpora().await;
         assert_eq!(corpora.as_array().map(Vec::len), Some(own.count()));
     }
+    no_foreign_judgement(&callers).await;
     // Deleting one's own takes nothing of anybody else's.
     let (first, corpus) = &callers[0];
     assert_eq!(

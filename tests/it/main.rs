@@ -48,3 +48,4 @@ mod tenant_tokens;
 mod tracking;
 mod tracking_bench;
 mod tracking_faults;
+mod tracking_odd;

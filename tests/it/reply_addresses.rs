@@ -130,9 +130,11 @@ async fn workers_are_discovered_by_the_service_protocol() {
         if subject != "$SRV.PING" {
             let endpoints = body["endpoints"].as_array().expect("endpoints");
             let subjects: Vec<_> = endpoints.iter().map(|e| e["subject"].clone()).collect();
-            let expected =
-                ["retrieve", "catalog", "stats"].map(|verb| json!(format!("rag.{verb}.*")));
-            assert_eq!(subjects, expected);
+            let expected = ["retrieve", "catalog", "stats", "feedback"];
+            assert_eq!(
+                subjects,
+                expected.map(|verb| json!(format!("rag.{verb}.*")))
+            );
         }
     }
     let nobody = service

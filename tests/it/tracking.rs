@@ -275,31 +275,3 @@ async fn without_tracking_nothing_is_recorded_and_replies_are_the_same() {
     let tracker = sqlite(&service).await;
     assert!(records(&tracker, "t1").await.is_empty());
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn guarantees_that_contradict_the_rest_are_configuration_errors() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let cases: [(&[(&str, &str)], &str); 2] = [
-        (
-            &[
-                ("RAGBUS__TRACKING__ENABLED", "false"),
-                ("RAGBUS__TRACKING__GUARANTEE", "required"),
-            ],
-            "tracking.guarantee",
-        ),
-        (
-            &[("RAGBUS__TRACKING__HASH_QUERIES", "true")],
-            "tracking.hash_key",
-        ),
-    ];
-    for (env, key) in cases {
-        let mut command = ragbus("nats://127.0.0.1:1", dir.path());
-        let out = command
-            .envs(env.iter().copied())
-            .arg("check-config")
-            .output();
-        let out = out.expect("runs");
-        assert_eq!(out.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&out.stderr).contains(key));
-    }
-}

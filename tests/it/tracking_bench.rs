@@ -78,7 +78,7 @@ async fn records_a_second_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a benchmark"]
 async fn what_tracking_costs_a_reply() {
-    const ROUNDS: usize = 3_000;
+    const ROUNDS: usize = 2_000;
     let texts: Vec<String> = (0..200).map(|n| format!("owl number {n} hunts")).collect();
     for guarantee in ["best_effort", "required"] {
         let tracked = Service::with(|s| s.env("RAGBUS__TRACKING__GUARANTEE", guarantee)).await;
@@ -87,9 +87,10 @@ async fn what_tracking_costs_a_reply() {
             service.t1.indexed(&put_chunks("c", "d", &texts)).await;
         }
         let mut took = [Vec::new(), Vec::new()];
-        for round in 0..ROUNDS {
+        for _ in 0..ROUNDS {
             let mut order = [(0, &tracked), (1, &untracked)];
-            order.rotate_left(round % 2);
+            // By chance: what a record costs later must not always meet the same one.
+            order.rotate_left(usize::from(uuid::Uuid::new_v4().as_bytes()[0] % 2));
             for (place, service) in order {
                 let started = Instant::now();
                 service.t1.retrieve("c", "owls that hunt").await;

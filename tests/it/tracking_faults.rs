@@ -133,6 +133,17 @@ async fn a_killed_nats_server_costs_no_record_of_an_answer() {
     assert_eq!(answered(&all), given);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_goes_away_empties_its_buffer_first() {
+    const ASKED: u64 = 200;
+    let mut service = Service::with(|s| s.env("RAGBUS__WORKER__ROLES", "ingest,retrieve")).await;
+    let asked = (0..ASKED).map(|_| service.t1.retrieve("c", "owls"));
+    futures::future::join_all(asked).await;
+    service.worker.terminate();
+    assert!(service.worker.ended(PATIENCE).await.success());
+    assert_eq!(service.nats.waiting("RAG_TRACKING").await, ASKED);
+}
+
 /// Two workers track over one Postgres that goes away under load and comes back.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_may_stop_and_no_record_is_lost() {
@@ -165,7 +176,8 @@ async fn postgres_may_stop_and_no_record_is_lost() {
     ask_for(12).await;
     let waiting = service.nats.waiting("RAG_TRACKING").await;
     assert!(waiting > 0, "they wait in the stream");
-    assert!(service.worker.metric("ragbus_tracking_paused").await >= 0.0);
+    let told = [&service.worker, &second].map(|worker| worker.log());
+    assert!(told.iter().any(|log| log.contains("tracking waits")));
     let restarted = tokio::task::spawn_blocking(move || {
         postgres.restart();
         postgres
@@ -219,4 +231,32 @@ async fn the_time_of_a_record_is_the_streams() {
     })
     .await;
     assert_eq!(records(&tracker, corpus.tenant.as_str()).await, all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guarantees_that_contradict_the_rest_are_configuration_errors() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let cases: [(&[(&str, &str)], &str); 2] = [
+        (
+            &[
+                ("RAGBUS__TRACKING__ENABLED", "false"),
+                ("RAGBUS__TRACKING__GUARANTEE", "required"),
+            ],
+            "tracking.guarantee",
+        ),
+        (
+            &[("RAGBUS__TRACKING__HASH_QUERIES", "true")],
+            "tracking.hash_key",
+        ),
+    ];
+    for (env, key) in cases {
+        let mut command = ragbus("nats://127.0.0.1:1", dir.path());
+        let out = command
+            .envs(env.iter().copied())
+            .arg("check-config")
+            .output();
+        let out = out.expect("runs");
+        assert_eq!(out.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&out.stderr).contains(key));
+    }
 }

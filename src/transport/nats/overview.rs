@@ -6,6 +6,7 @@ use futures::StreamExt;
 
 use super::connect::Connection;
 use super::topology::{DEAD, INGEST, RESULT};
+use super::tracking_topology::TRACKING;
 
 /// Workers that don't answer in this time count as absent.
 const LISTEN: Duration = Duration::from_millis(500);
@@ -24,7 +25,7 @@ pub struct Overview {
 /// Takes a look. What can't be read counts as missing.
 pub async fn overview(connection: &Connection) -> Overview {
     let mut streams = Vec::new();
-    for name in [INGEST, RESULT, DEAD] {
+    for name in [INGEST, RESULT, DEAD, TRACKING] {
         let found = connection.jetstream.get_stream(name).await.ok();
         streams.push((
             name.to_owned(),

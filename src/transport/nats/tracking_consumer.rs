@@ -67,7 +67,9 @@ impl TrackingConsumer {
             };
             first = false;
             let backlog = self.backlog();
-            let pullers = (0..PULLERS).map(|_| self.pull(&consumer, &stop));
+            // What ends one puller ends the other, so that both begin again.
+            let round = stop.child_token();
+            let pullers = (0..PULLERS).map(|_| self.pull(&consumer, &round, &stop));
             let pulled = tokio::select! {
                 pulled = futures::future::join_all(pullers) => pulled,
                 () = backlog => Vec::new(),
@@ -146,10 +148,13 @@ impl TrackingConsumer {
     async fn pull(
         &self,
         consumer: &Consumer<pull::Config>,
+        round: &CancellationToken,
         stop: &CancellationToken,
     ) -> Result<()> {
         let writer = BatchWriter::new(self.context.clone(), stop.clone());
-        while !stop.is_cancelled() {
+        // Dropped when this ends, for whatever reason.
+        let _ended = round.clone().drop_guard();
+        while !round.is_cancelled() {
             let batch = self.batch(consumer).await?;
             if !batch.is_empty() {
                 writer.write(batch).await;

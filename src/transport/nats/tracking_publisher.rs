@@ -28,6 +28,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 /// An event's headers fit into this.
 const HEADROOM: usize = 4 * 1024;
+/// A reply goes first: an event that is published at once stands before it on the way to the server.
+const HEAD_START: Duration = Duration::from_millis(5);
 /// Refusals of the stream, and drops, are told at most this often; all are counted.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -178,6 +180,7 @@ impl TrackingPump {
 /// Tries until the stream has it: the same event twice counts once.
 async fn until_stored(writer: Arc<EventWriter>, record: RetrievalRecord) {
     let mut wait = FIRST_RETRY;
+    tokio::time::sleep(HEAD_START).await;
     loop {
         // What is published without a server would only be published twice.
         while writer.connection.client.connection_state() != State::Connected {

@@ -26,7 +26,8 @@ pub(super) fn stream(max_payload: usize, replicas: usize) -> Config {
         subjects: vec!["rag.tracking.*".to_owned()],
         retention: RetentionPolicy::WorkQueue,
         discard: DiscardPolicy::New,
-        max_bytes: 2_048 * MIB,
+        // Some 200,000 events of the common size.
+        max_bytes: 1_024 * MIB,
         max_age: 7 * DAY,
         max_message_size: i32::try_from(max_event(max_payload)).unwrap_or(i32::MAX),
         duplicate_window: Duration::from_secs(120),
