@@ -2,6 +2,8 @@
 //!
 //! Layer 4. Must not know which adapters it was given.
 
+mod rebuilding;
+mod retention;
 mod runtime;
 mod tracking;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::tracking::{self, FEEDBACK_CONCURRENCY, Publishing, TrackingParts};
+use super::{rebuilding, retention};
 use crate::error::{Error, Result};
-use crate::ingest::{ConsistencyParts, IngestProcessor, RebuildParts, Rebuilder};
+use crate::ingest::{ConsistencyParts, IngestProcessor};
 use crate::model::{LimitBook, ModelIds};
 use crate::retention::Schedule;
 use crate::spi::{
@@ -23,7 +23,7 @@ use crate::transport::nats::{
     ACK_WAIT, AdminEndpoint, AdminParts, AuditDesk, CatalogEndpoint, CatalogParts, Connection,
     Discovery, Endpoint, IngestConsumer, IngestContext, MARGIN, ReplyRule, RequestLimits,
     Responder, ResponderContext, RetentionDesk, RetrieveEndpoint, RetrieveParts, StatsEndpoint,
-    StatsParts, Ticks,
+    StatsParts,
 };
 use crate::wire::{IngestLimits, RetrieveRules};
 
@@ -31,7 +31,7 @@ use crate::wire::{IngestLimits, RetrieveRules};
 const GRACE: Duration = Duration::from_secs(20);
 const CATALOG_CONCURRENCY: usize = 32;
 /// How often a worker looks for rebuilds and runs that nobody works on.
-const LEFT_BEHIND_EVERY: Duration = Duration::from_secs(5);
+pub(super) const LEFT_BEHIND_EVERY: Duration = Duration::from_secs(5);
 /// Analyses read many rows, and share the database's connections with everybody.
 const STATS_CONCURRENCY: usize = 2;
 /// Operators' requests read whole corpora.
@@ -151,7 +151,11 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
     if roles.contains(&Role::Ingest) {
         let begun = Arc::new(Notify::new());
         let admin = admin(&parts, Arc::clone(&begun));
-        running.spawn(keep_rebuilding(rebuilder(&parts), begun, stop.clone()));
+        running.spawn(rebuilding::keep(
+            rebuilding::rebuilder(&parts),
+            begun,
+            stop.clone(),
+        ));
         let responder = Responder::subscribe(
             responder(&parts, &limits, ADMIN_CONCURRENCY),
             Arc::new(admin),
@@ -166,7 +170,7 @@ pub async fn serve(parts: WorkerParts, roles: &[Role], stop: CancellationToken) 
         running.spawn(IngestConsumer::new(ingest(&parts)).run(stop.clone(), GRACE));
     }
     if roles.contains(&Role::Retention) {
-        start_retention(&parts, &mut running, &stop);
+        retention::start(&parts, &mut running, &stop);
     }
     if roles.contains(&Role::Tracker) {
         let endpoint = Arc::new(tracking::feedback(&parts));
@@ -274,92 +278,11 @@ fn admin(parts: &WorkerParts, begun: Arc<Notify>) -> AdminEndpoint {
     };
     AdminEndpoint::new(AdminParts {
         consistency,
-        rebuilder: rebuilder(parts),
+        rebuilder: rebuilding::rebuilder(parts),
         begun,
         retention: parts.desk.clone(),
         audit: AuditDesk::new(Arc::clone(&parts.tracker), Arc::clone(&parts.desk.registry)),
     })
-}
-
-fn start_retention(parts: &WorkerParts, running: &mut JoinSet<()>, stop: &CancellationToken) {
-    let ticks = Ticks {
-        connection: parts.connection.clone(),
-        registry: Arc::clone(&parts.desk.registry),
-        ordered: Arc::clone(&parts.desk.ordered),
-    };
-    running.spawn(ticks.run(stop.clone()));
-    if let Some(schedule) = &parts.own_ticks {
-        let connection = parts.connection.clone();
-        running.spawn(Ticks::publish(connection, schedule.clone(), stop.clone()));
-    }
-    running.spawn(keep_retaining(
-        parts.desk.clone(),
-        parts.metrics.clone(),
-        stop.clone(),
-    ));
-}
-
-/// Carries out runs: those ordered here at once, those that another worker left behind when it looks. No error ends it.
-async fn keep_retaining(desk: RetentionDesk, metrics: Metrics, stop: CancellationToken) {
-    let mut told = String::new();
-    while !stop.is_cancelled() {
-        match desk.retention.work(&|| stop.is_cancelled()).await {
-            Ok(ended) => {
-                told.clear();
-                for (run, state) in ended {
-                    let retrievals = run.counts.tracking.retrievals;
-                    let removed = [
-                        ("retrievals", retrievals),
-                        ("documents", run.counts.expired),
-                        ("tombstones", run.counts.tombstones),
-                    ];
-                    metrics.retention(state.name(), &removed);
-                    let (key, state) = (run.key, state.name());
-                    tracing::info!(run = key, state, retrievals, "a retention run ended");
-                }
-            }
-            Err(error) => {
-                metrics.retention("error", &[]);
-                if told != error.message() {
-                    tracing::warn!(error = %error.chain(), "retention stopped; it goes on later");
-                    error.message().clone_into(&mut told);
-                }
-            }
-        }
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = desk.ordered.notified() => {}
-            () = tokio::time::sleep(LEFT_BEHIND_EVERY) => {}
-        }
-    }
-}
-
-fn rebuilder(parts: &WorkerParts) -> Rebuilder {
-    Rebuilder::new(RebuildParts {
-        rebuilds: Arc::clone(&parts.rebuilds),
-        documents: Arc::clone(&parts.registry),
-        store: Arc::clone(&parts.store),
-        models: parts.sets.clone(),
-        tenancy: parts.tenancy,
-        owner: parts.worker.clone(),
-        // Checked above to be longer than the store's limit for a write.
-        lease: ACK_WAIT,
-        grace: millis(parts.timeouts_ms.1),
-    })
-}
-
-/// Takes up rebuilds: those begun here at once, those that another worker left behind when it looks.
-async fn keep_rebuilding(rebuilder: Rebuilder, begun: Arc<Notify>, stop: CancellationToken) {
-    while !stop.is_cancelled() {
-        if let Err(error) = rebuilder.work(&|| stop.is_cancelled()).await {
-            tracing::debug!(error = %error.chain(), "rebuilds can't be listed");
-        }
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = begun.notified() => {}
-            () = tokio::time::sleep(LEFT_BEHIND_EVERY) => {}
-        }
-    }
 }
 
 fn ingest(parts: &WorkerParts) -> IngestContext {
@@ -379,7 +302,7 @@ fn ingest(parts: &WorkerParts) -> IngestContext {
     }
 }
 
-fn millis(ms: u32) -> Duration {
+pub(super) fn millis(ms: u32) -> Duration {
     Duration::from_millis(ms.into())
 }
 
