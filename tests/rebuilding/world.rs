@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use crate::late_store::{Chance, LIMIT, LateStore};
 
 pub const DOCUMENTS: usize = 5;
-const LEASE: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_millis(100);
 
 /// What a job does; texts are one chunk each.
