@@ -3,6 +3,8 @@
 #[path = "support/postgres.rs"]
 #[allow(dead_code, reason = "other tests kill the server")]
 mod postgres_server;
+#[path = "retention/with_rebuilds.rs"]
+mod with_rebuilds;
 #[path = "retention/world.rs"]
 mod world;
 
@@ -15,6 +17,7 @@ use ragbus::model::{
 };
 use ragbus::spi::{JobHorizon, Ledger};
 use ragbus::testing::contract::tracker::busy_record;
+use with_rebuilds::a_tombstone_waits_for_a_rebuild;
 use world::{DAY, World, corpus, document, never, postgres, sqlite};
 
 const LONG: Duration = Duration::from_secs(600);
@@ -42,6 +45,7 @@ on_both! {
     a_run_is_ordered_once_and_carried_out_by_one holds_and_acts_are_on_record what_has_expired_goes
     tombstones_go_when_no_job_can_meet_them windows_holds_and_the_cutoff_decide the_guard_refuses_and_says_what
     a_run_that_is_killed_is_resumed_and_counts_exactly a_tenant_is_forgotten_unless_it_is_held
+    a_tombstone_waits_for_a_rebuild
 }
 
 async fn a_run_is_ordered_once_and_carried_out_by_one(world: World) {

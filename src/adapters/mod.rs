@@ -33,6 +33,8 @@ mod registry_statements;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod result_json;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod retention_sql;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod retention_statements;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

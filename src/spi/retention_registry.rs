@@ -102,7 +102,8 @@ pub trait RetentionRegistry: Send + Sync + fmt::Debug {
         ledger: &Ledger,
     ) -> Result<u64>;
 
-    /// Removes the tenant's tombstones up to a sequence, whatever their age: to forget it. Returns how many.
+    /// Removes the tenant's tombstones up to a sequence, whatever their age: to forget it; those of a corpus that is being
+    /// rebuilt stay. Returns how many.
     async fn forget_tombstones(&self, tenant: &TenantId, sequence: u64) -> Result<u64>;
 
     /// The tenant's corpora that exist or existed: their rows stay, because dropped generations must not come back.

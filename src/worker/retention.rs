@@ -48,8 +48,8 @@ async fn keep(desk: RetentionDesk, metrics: Metrics, stop: CancellationToken) {
                 }
             }
             Err(error) => {
-                metrics.retention("error", &[]);
                 if told != error.message() {
+                    metrics.retention("error", &[]);
                     tracing::warn!(error = %error.chain(), "retention stopped; it goes on later");
                     error.message().clone_into(&mut told);
                 }

@@ -16,7 +16,8 @@ use ragbus::model::{
 };
 use ragbus::retention::{Retention, RetentionParts};
 use ragbus::spi::{
-    DocumentRegistry, JobHorizon, JobSource, RetentionRegistry, RetrievalTracker, VectorStore,
+    DocumentRegistry, JobHorizon, JobSource, RebuildRegistry, RetentionRegistry, RetrievalTracker,
+    VectorStore,
 };
 use ragbus::tenancy::TenancyStrategy;
 use ragbus::testing::contract::tracker::busy_record;
@@ -47,6 +48,7 @@ impl JobSource for ScriptedJobs {
 pub struct World {
     pub registry: Arc<dyn RetentionRegistry>,
     pub documents: Arc<dyn DocumentRegistry>,
+    pub rebuilds: Arc<dyn RebuildRegistry>,
     pub tracker: Arc<dyn RetrievalTracker>,
     pub jobs: Arc<ScriptedJobs>,
     pub windows: RetentionWindows,
@@ -62,7 +64,7 @@ pub async fn sqlite() -> (World, tempfile::TempDir) {
         .expect("opened");
     let tracker = Arc::new(registry.tracker());
     let registry = Arc::new(registry);
-    (World::over(registry.clone(), registry, tracker), dir)
+    (World::over(registry, tracker), dir)
 }
 
 pub async fn postgres() -> (World, PostgresServer) {
@@ -72,7 +74,7 @@ pub async fn postgres() -> (World, PostgresServer) {
         .expect("opened");
     let tracker = Arc::new(registry.tracker());
     let registry = Arc::new(registry);
-    (World::over(registry.clone(), registry, tracker), server)
+    (World::over(registry, tracker), server)
 }
 
 pub fn never() -> bool {
@@ -91,14 +93,14 @@ pub fn document(id: &str) -> DocumentId {
 }
 
 impl World {
-    fn over(
-        registry: Arc<dyn RetentionRegistry>,
-        documents: Arc<dyn DocumentRegistry>,
-        tracker: Arc<dyn RetrievalTracker>,
-    ) -> Self {
+    fn over<R>(registry: Arc<R>, tracker: Arc<dyn RetrievalTracker>) -> Self
+    where
+        R: RetentionRegistry + DocumentRegistry + RebuildRegistry + 'static,
+    {
         Self {
-            registry,
-            documents,
+            registry: registry.clone(),
+            documents: registry.clone(),
+            rebuilds: registry,
             tracker,
             jobs: Arc::default(),
             windows: RetentionWindows {

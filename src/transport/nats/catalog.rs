@@ -251,9 +251,7 @@ impl Endpoint for CatalogEndpoint {
         let question = decode_catalog(&call.body, call.encoding)?;
         let budgets = self.parts.timeouts_ms;
         let millis = |ms: u32| Duration::from_millis(ms.into());
-        let deadline = call.deadline(millis(budgets.0), millis(budgets.1))?;
-        call.check_audit()?;
-        let _place = call.admitted()?;
+        let (deadline, _place) = call.begun(millis(budgets.0), millis(budgets.1))?;
         match tokio::time::timeout_at(deadline.into(), self.response(call, question)).await {
             Ok(body) => body,
             Err(_) => Err(Error::timeout("catalog")),

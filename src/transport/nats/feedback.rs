@@ -49,9 +49,7 @@ impl FeedbackEndpoint {
     async fn judged(&self, call: &Call) -> Result<Vec<u8>> {
         let tenant = call.tenant()?;
         let (id, document_id, outcome) = decode_feedback(&call.body, call.encoding)?;
-        let deadline = call.deadline(self.parts.budgets.0, self.parts.budgets.1)?;
-        call.check_audit()?;
-        let _place = call.admitted()?;
+        let (deadline, _place) = call.begun(self.parts.budgets.0, self.parts.budgets.1)?;
         let within = |work| tokio::time::timeout_at(deadline.into(), work);
         let late = |_| Error::timeout("feedback");
         let feedback = Feedback {

@@ -84,6 +84,17 @@ impl Call {
         self.headers.check_audit()
     }
 
+    /// What an endpoint checks once it knows the question: the time budget, what is recorded for audit, and room, in this order.
+    /// The place is held until it is dropped.
+    ///
+    /// # Errors
+    /// As [`deadline`](Self::deadline), [`check_audit`](Self::check_audit) and [`admitted`](Self::admitted).
+    pub fn begun(&self, default: Duration, most: Duration) -> Result<(Instant, Place)> {
+        let deadline = self.deadline(default, most)?;
+        self.check_audit()?;
+        Ok((deadline, self.admitted()?))
+    }
+
     /// Who asks; empty when not told.
     pub fn actor(&self) -> &str {
         self.headers.audit(ACTOR)

@@ -104,9 +104,7 @@ impl RetrieveEndpoint {
         trail: Option<Arc<Trail>>,
     ) -> Result<Answered> {
         let parts = &self.parts;
-        let deadline = call.deadline(parts.default_budget, parts.max_budget)?;
-        call.check_audit()?;
-        let _place = call.admitted()?;
+        let (deadline, _place) = call.begun(parts.default_budget, parts.max_budget)?;
         let context = RequestContext::until(deadline);
         let context = match trail {
             Some(trail) => context.traced(trail),
