@@ -3,12 +3,11 @@
 //! A line is a JSON object whose last two members are `previousHash` and `hash`; `hash` is the SHA-256 of the line's bytes as
 //! they stand, without that member. Pure: must not know files, nor where retrievals come from.
 
-use std::fmt::Write;
 use std::io::BufRead;
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
+use crate::ingest::sha256_hex;
 use crate::wire::WireTimestamp;
 
 /// What the first line calls itself.
@@ -43,19 +42,11 @@ impl Chain {
     pub(super) fn seal(&mut self, kind: &str, members: &str) -> String {
         let previous = &self.previous;
         let open = format!("{{\"kind\":\"{kind}\",{members},\"previousHash\":\"{previous}\"");
-        let hash = hex(&Sha256::digest(format!("{open}}}")));
+        let hash = sha256_hex(format!("{open}}}").as_bytes());
         let line = format!("{open}{HASH_MEMBER}{hash}\"}}\n");
         self.previous = hash;
         line
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// What a sound file says.
@@ -212,10 +203,7 @@ fn sound(line: &[u8]) -> Result<String, &'static str> {
         .split_at_checked(inner.len().saturating_sub(HASH_LENGTH))
         .ok_or(NONE)?;
     let open = open.strip_suffix(HASH_MEMBER.as_bytes()).ok_or(NONE)?;
-    let mut digest = Sha256::new();
-    digest.update(open);
-    digest.update(b"}");
-    let expected = hex(&digest.finalize());
+    let expected = sha256_hex(&[open, b"}"].concat());
     if hash != expected.as_bytes() {
         return Err("was changed: its hash is another");
     }
